@@ -256,6 +256,23 @@ def test_a_file_that_a_patch_cant_write_is_written_by_a_command(content: str, tm
     assert file.read_bytes() == content.encode()
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("Bash", {"command": "ls"}, ("bash", {"command": "ls"})),
+        ("exec_command", {"cmd": "ls"}, ("bash", {"command": "ls"})),
+        ("functions::exec_command", {"cmd": "ls"}, ("bash", {"command": "ls"})),
+        ("read", {"filePath": "/a", "offset": 2}, ("read", {"path": "/a", "offset": 2})),
+        ("read_file", {"file_path": "/a"}, ("read", {"path": "/a"})),
+        ("read_file", {"path": "/a"}, ("read", {"path": "/a"})),
+        ("mcp__desk__stamp", {"word": "x"}, ("mcp__desk__stamp", {"word": "x"})),
+        ("unknown", {"x": 1}, ("unknown", {"x": 1})),
+    ],
+)
+def test_tools_of_imported_conversations_are_recognised(name: str, arguments: Any, expected: tuple[str, Any]):
+    assert translate("segue", "pi", name, arguments) == expected
+
+
 def test_an_edit_of_all_places_has_no_counterpart_in_a_patch():
     edit = {"file_path": "/w/a.py", "old_string": "a", "new_string": "b", "replace_all": True}
     assert translate("claude", "codex", "Edit", edit) == ("Edit", edit)

@@ -293,5 +293,6 @@ MCP_NAMES: Mapping[str, McpName] = {
     "opencode": McpName("{server}_{tool}", r"({servers})_(.+)"),
     # pi has no servers of its own; its extensions choose their names.
     "pi": McpName("mcp__{server}__{tool}", r"mcp__(.+?)__(.+)", has_servers=False),
-    "segue": McpName("{server}__{tool}", r"(.+?)__(.+)"),
+    # With a prefix in conversations that were imported.
+    "segue": McpName("{server}__{tool}", r"(?:mcp__)?(.+?)__(.+)"),
 }

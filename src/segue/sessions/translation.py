@@ -13,6 +13,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, edit_block, text_of
+from segue.sessions.client import CANONICAL
 from segue.sessions.codex_programs import parse_program
 from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
 from segue.sessions.tools import MCP_NAMES, TOOLS, Argument, Operation, ToolRow
@@ -130,12 +131,12 @@ class Translator:
 
     def _unwrap(self, call: ToolCall) -> ToolCall:
         """Return a call without Codex's namespace; a program of one call, and Qwen Code's `tool_call`, as that call."""
-        if self._source == "qwen" and call.name == _QWEN_CALL and isinstance(call.arguments, dict):
+        if self._source in ("qwen", CANONICAL) and call.name == _QWEN_CALL and isinstance(call.arguments, dict):
             fields = cast("dict[str, Any]", call.arguments)
             name, arguments = fields.get("name"), fields.get("arguments")
             is_call = isinstance(name, str) and isinstance(arguments, dict) and len(fields) == 2
             return edit_block(call, name=name, arguments=arguments) if is_call else call
-        if self._source != "codex" or not call.name.startswith(_NAMESPACE):
+        if self._source not in ("codex", CANONICAL) or not call.name.startswith(_NAMESPACE):
             return call
         name = call.name.removeprefix(_NAMESPACE)
         nested = parse_program(call.arguments) if name == "exec" and isinstance(call.arguments, str) else None
@@ -155,8 +156,13 @@ class Translator:
         server = _NOT_WORD.sub("_", found[1]) if target.word_only else found[1]
         return target.form.format(server=server, tool=found[2])
 
-    def _find_row(self, name: str) -> ToolRow | None:
-        return next((row for row in TOOLS.get(self._source, ()) if name in row.names), None)
+    def _find_row(self, name: str, arguments: object = None) -> ToolRow | None:
+        """Return the row of a tool. segue's own conversations have tools of other clients, too, if they were imported."""
+        own = next((row for row in TOOLS.get(self._source, ()) if name in row.names), None)
+        if self._source != CANONICAL or (own is not None and _accepts(own, arguments)):
+            return own
+        rows = (row for rows in TOOLS.values() for row in rows if name in row.names and _accepts(row, arguments))
+        return next(rows, own)
 
     # ------------------------------------------------------------------------------------------------------- arguments
 
@@ -165,7 +171,7 @@ class Translator:
 
         None for a tool without a row, and for arguments that are damaged: several items, or a patch without its text.
         """
-        row = self._find_row(call.name)
+        row = self._find_row(call.name, call.arguments)
         if row is None or call.arguments_text is not None or call.broken:
             return None
         if row.free_text is not None:
@@ -324,6 +330,14 @@ def _as_patch(operation: Operation, values: dict[str, Any]) -> str | None:
 
 def _are_texts(*values: object) -> bool:
     return all(isinstance(value, str) for value in values)
+
+
+def _accepts(row: ToolRow, arguments: object) -> bool:
+    """Return whether all arguments are among those of a tool."""
+    if row.free_text is not None or not isinstance(arguments, dict):
+        return isinstance(arguments, str) == (row.free_text is not None)
+    names = {argument.item_of or argument.name for argument in row.arguments.values()}
+    return cast("dict[str, Any]", arguments).keys() <= names | row.implied.keys()
 
 
 def _join_command(parts: list[Any]) -> Any:
