@@ -157,7 +157,7 @@ class Translator:
         return target.form.format(server=server, tool=found[2])
 
     def _find_row(self, name: str, arguments: object = None) -> ToolRow | None:
-        """Return the row of a tool. segue's own conversations have tools of other clients, too, if they were imported."""
+        """Return the row of a tool. segue's own conversations may have tools of other clients: they can be imported."""
         own = next((row for row in TOOLS.get(self._source, ()) if name in row.names), None)
         if self._source != CANONICAL or (own is not None and _accepts(own, arguments)):
             return own
