@@ -220,6 +220,13 @@ def test_a_damaged_record_is_an_error_with_its_path(world: World, tmp_path: Path
     assert raised.value.path.endswith("moves.db")
 
 
+def test_an_empty_record_is_a_new_one(world: World, tmp_path: Path):
+    session = world.add_recorded("claude")
+    (tmp_path / "moves.db").touch()
+    assert world.move(session, "codex").report.action == "created"
+    assert world.move(session, "codex").report.action == "unchanged"
+
+
 def test_the_record_is_for_its_owner_only(world: World, tmp_path: Path):
     world.move(world.add_recorded("claude"), "codex")
     assert (tmp_path / "moves.db").stat().st_mode & 0o077 == 0

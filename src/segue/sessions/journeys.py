@@ -190,7 +190,9 @@ class JourneyStore:
         return connection
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file to read."""
+        """Open the file to read. One without tables, left by a process that was killed, is made complete first."""
+        if self._path.stat().st_size == 0:
+            self._connect().close()
         connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
         try:
             _read_version(connection)
