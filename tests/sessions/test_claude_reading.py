@@ -128,3 +128,15 @@ def test_reasoning_is_read_if_it_was_removed_on_another_branch(world: World):
     session = world.read(world.add_lines("claude", log.lines))
     blocks = [block for entry in session.entries for block in entry.message.blocks]
     assert [block.text for block in blocks if isinstance(block, Thinking)] == ["1"]
+
+
+def test_a_branch_that_was_left_is_not_read_beside_a_call_with_the_id_none(world: World):
+    log = ClaudeCode()
+    log.user("First.")
+    log.reply("m1", use("None", command="ls"))
+    result = log.result("None", "Output.")
+    log.user("Left.", below=result)
+    log.reply("m2", {"type": "text", "text": "Left, too."})
+    log.user("Second.", below=result)
+    log.reply("m3", {"type": "text", "text": "Done."})
+    assert _prompts(world, log) == ["First.", "Second."]

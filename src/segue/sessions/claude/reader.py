@@ -24,7 +24,7 @@ from segue.sessions.claude.attachments import expand_entry, order_as_sent
 from segue.sessions.claude.entries import blocks_of, reply_id
 from segue.sessions.marks import MARK_KEY
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
-from segue.sessions.values import object_of
+from segue.sessions.values import object_of, string_of
 
 API = "anthropic"
 SYNTHETIC_MODEL = "<synthetic>"
@@ -158,7 +158,7 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
         if line.value.get("uuid") in uuids
         or (line.value.get("parentUuid") in uuids and not (calls - answered).isdisjoint(lookup.result_keys(line)))
         # What hooks add to parallel calls is beside the path, too.
-        or str(object_of(line.value.get("attachment")).get("toolUseID")) in ids
+        or string_of(object_of(line.value.get("attachment")).get("toolUseID")) in ids
     ]
 
 
