@@ -203,6 +203,7 @@ def test_a_search_without_a_pattern_is_no_command():
         ("Sum up https://a.org", {"url": "https://a.org", "prompt": "Sum up"}),
         ("Sum up https://a.org now", {"url": "https://a.org", "prompt": "Sum up https://a.org now"}),
         ("Sum up", {"prompt": "Sum up"}),
+        (" Sum up\n https://a.org", {"url": "https://a.org", "prompt": " Sum up\n"}),
     ],
 )
 def test_gemini_has_the_url_in_the_prompt(prompt: str, expected: dict[str, str]):

@@ -367,7 +367,7 @@ def _split_url(values: dict[str, Any]) -> dict[str, Any]:
     found = _URL.search(prompt) if isinstance(prompt, str) else None
     if found is None or "url" in values:
         return values
-    rest = found.string[: found.start()].rstrip() if found.end() == len(found.string) else found.string
+    rest = found.string[: found.start()].removesuffix(" ") if found.end() == len(found.string) else found.string
     others = {key: value for key, value in values.items() if key != "prompt"}
     return {"url": found[0], **({"prompt": rest} if rest else {}), **others}
 
@@ -378,7 +378,7 @@ def _join_url(values: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(url, str) or not isinstance(prompt, str):
         return values
     others = {key: value for key, value in values.items() if key not in ("url", "prompt")}
-    return {"prompt": prompt if url in prompt else f"{prompt} {url}".lstrip(), **others}
+    return {"prompt": prompt if url in prompt else f"{prompt} {url}" if prompt else url, **others}
 
 
 def _item_names(row: ToolRow) -> dict[str, str]:
