@@ -266,6 +266,7 @@ def parse(data, cuts):
 @example(CHUNKED, [5, 200])
 @example(b"Host: x\r\nTransfer-Encoding: gzip\r\nPOST / HTTP/1.1\r\n", [34])
 @example(b"POST / HTTP/2.0\r\nHost: x\r\nno colon\r\n\r\n", [40])
+@example(b"\r\nTransfer-Encoding: gzip\r\n\r\n", [1])
 def test_any_bytes_give_the_same_events_in_any_parts(data, cuts):
     whole, refusal = parse(data, [])
     parted, refused = parse(data, cuts)

@@ -42,6 +42,8 @@ def check_head(data: bytes) -> None:
 
     h11 checks the rest: the request line, the names and characters of headers, Host.
     """
+    if data[:1] <= b" " and data:
+        raise _refusal(400, "illegal request line")
     end = data.find(b"\r\n\r\n")
     head = data if end < 0 else data[:end]
     if len(head) > MAX_HEAD_BYTES:
