@@ -12,6 +12,10 @@ PEERS  := 'litellm[proxy]' 'llm-rosetta[gateway]' 'pydantic-ai-slim[anthropic]' 
 AGENTS      := .venv-frameworks
 AGENTS_ENVS := httpx2 httpx
 
+# An environment with the newest SDKs, without pins.
+SDKS    := .venv-sdks
+VENDORS := openai anthropic google-genai mistralai botocore pyyaml
+
 # A virtual environment holds its own path, so a moved or copied checkout needs a new one: the stamps carry a number
 # made from the path, and are found only where they were written.
 HERE   := $(shell printf '%s' '$(CURDIR)' | cksum | cut -d ' ' -f 1)
@@ -50,7 +54,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak bench frameworks clients templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak bench frameworks clients recorded sdks templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +125,15 @@ frameworks: $(AGENTS_ENVS:%=$(AGENTS)-%/ready-$(HERE)) ## agents of LangChain, p
 clients: setup ## run the six coding clients from npm behind the gateway, then write docs/clients.md (ONLY=…)
 	@$(BIN)/python -m tests.clients $(ARGS)
 
+# Separate from `make test`: the recordings are a checkout of pydantic/pydantic-ai, and do not enter this repository.
+recorded: setup ## judge segue by recorded traffic: RECORDINGS=DIR, a checkout of pydantic-ai (ARGS="--only …")
+	@test -n "$(RECORDINGS)" || { echo "set RECORDINGS to a checkout of pydantic/pydantic-ai" >&2; exit 2; }
+	@$(BIN)/python -m tests.recorded $(ARGS) "$(RECORDINGS)"
+
+sdks: $(SDKS)/made-$(HERE) ## judge segue by every type of the newest vendor SDKs, in an environment of its own (ARGS="--only …")
+	@$(SDKS)/bin/python -m pip --disable-pip-version-check install -qq --upgrade -e . $(VENDORS)
+	@$(SDKS)/bin/python -m tests.sdks $(ARGS)
+
 pins: ## take the newest version of everything into constraints.txt
 	@rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
 	@$(VENV)-pins/bin/python -m pip --disable-pip-version-check install -qq hatchling editables -e '.[dev]'
@@ -128,7 +141,7 @@ pins: ## take the newest version of everything into constraints.txt
 	@mv constraints.new constraints.txt && rm -rf $(VENV)-pins
 
 clean: ## remove all that was made: .venv, caches, builds
-	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) $(AGENTS_ENVS:%=$(AGENTS)-%) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) $(SDKS) $(AGENTS_ENVS:%=$(AGENTS)-%) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(MADE):
@@ -161,6 +174,10 @@ $(BENCH)/ready-$(HERE): pyproject.toml | $(MADE)
 	@echo "installing segue and its peers into $(BENCH)"
 	@rm -rf $(BENCH) && $(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python -m pip --disable-pip-version-check install -qq -e '.[gateway]' $(PEERS)
+	@touch $@
+
+$(SDKS)/made-$(HERE):
+	@rm -rf $(SDKS) && $(PYTHON) -m venv $(SDKS)
 	@touch $@
 
 $(AGENTS)-%/ready-$(HERE): tests/frameworks/%.txt pyproject.toml | $(MADE)

@@ -7,6 +7,7 @@ after the other. All but the first of a session are measured; the first ones hav
 
     make bench                              all of it, with the peers
     python benchmarks/gateway.py --quick    fewer clients and rounds
+    python benchmarks/gateway.py --stalls   only the bodies of 26 MB
     python benchmarks/gateway.py --write    the tables also into docs/gateway-speed.md
 """
 
@@ -14,10 +15,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
+import os
 import signal
 import statistics
 import sys
 import tempfile
+import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -34,6 +39,8 @@ from grow import grow
 
 PAGE = ROOT / "docs" / "gateway-speed.md"
 CLIENTS = (1, 16, 64)
+_LARGEST = 26_000_000
+_STALL_HEADER = ["one body", "s for its response", "s, the longest other request", "of it", "load average"]
 _HEADERS = {"x-api-key": KEY, "anthropic-version": "2023-06-01", "content-type": "application/json"}
 
 
@@ -148,6 +155,50 @@ def measure_all(provider: Server, servers: Sequence[Server], rounds: int, *, qui
             yield row
 
 
+# -------------------------------------------------------------------------------------------------------------- stalls
+
+
+def make_large_bodies() -> list[tuple[str, bytes]]:
+    """Return bodies of 26 MB with their titles: of a recorded session, and of short turns that are all irregular."""
+    long = grow(load_runs("claude-on-anthropic")[0], items=9_000, size=_LARGEST, count=1)[0]
+    call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"n": 1}}
+    turn = [
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "abc="}, call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x" * 290}]},
+    ]
+    short = {"max_tokens": 100, "messages": [{"role": "user", "content": "Go on."}, *turn * 48_000]}
+    bodies = [_adapt(long, stream=False), _adapt(encode(short), stream=False)]
+    return [(f"{len(body) / 1e6:.0f} MB, {len(decode(body)['messages']):,} messages", body) for body in bodies]
+
+
+def measure_stalls(server: Server) -> Iterator[list[str]]:
+    """Yield a row for each large body: the seconds that it took, and those of the longest small request meanwhile."""
+    for title, body in make_large_bodies():
+        took: list[float] = []
+
+        def send(body: bytes = body, took: list[float] = took) -> None:
+            started = time.monotonic()
+            request = urllib.request.Request(f"{server.url}/v1/messages", data=body, headers=_HEADERS)
+            with urllib.request.urlopen(request) as response:
+                response.read()
+            took.append(time.monotonic() - started)
+
+        sender = threading.Thread(target=send)
+        small = http.client.HTTPConnection(server.url.removeprefix("http://"))
+        times: list[float] = []
+        sender.start()
+        while sender.is_alive():
+            started = time.monotonic()
+            small.request("GET", "/healthz")
+            small.getresponse().read()
+            times.append(time.monotonic() - started)
+            time.sleep(0.001)
+        small.close()
+        row = [title, f"{took[0]:.2f}", f"{max(times):.3f}", f"{max(times) / took[0]:.0%}", f"{os.getloadavg()[0]:.1f}"]
+        print(row, flush=True)
+        yield row
+
+
 def rates(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return how many requests of 1.1 MB one core serves in a second, by the row of 16 clients."""
     row = next(row for row in rows if row[:2] == ["1.1 MB", "16"])
@@ -158,6 +209,7 @@ def rates(rows: Sequence[Sequence[str]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer clients and rounds")
+    parser.add_argument("--stalls", action="store_true", help="only the bodies of 26 MB")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="write the tables into docs/gateway-speed.md")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
@@ -172,13 +224,21 @@ def main() -> None:
         stack.callback(provider.stop)
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         servers = start_gateways(provider.url, Path(folder), stack)
+        if options.stalls:
+            print(format_table(_STALL_HEADER, list(measure_stalls(servers[1]))))
+            return
         names = [server.name for server in servers]
         started = [f"{server.resident_megabytes():.0f}" for server in servers]
         rows = list(measure_all(provider, servers, 2 if options.quick else options.rounds, quick=options.quick))
+        stalls = list(measure_stalls(servers[1]))
         ended = [f"{server.resident_megabytes():.0f}" for server in servers]
     memory = [["MB resident after start", *started], ["MB resident at the end", *ended], rates(rows)]
     tables = "\n\n".join(
-        (format_table(["ms of CPU a request", "clients", *names], rows), format_table(["", *names], memory))
+        (
+            format_table(["ms of CPU a request", "clients", *names], rows),
+            format_table(["", *names], memory),
+            format_table(_STALL_HEADER, stalls),
+        )
     )
     print(tables)
     if options.write:

@@ -18,6 +18,7 @@ from hypothesis.internal.conjecture import providers
 
 from tests.leaks import LeakCheck
 from tests.ports import reserve_port
+from tests.sandboxes import describe_skipped
 
 # Proxies, keys and addresses that the vendors' clients read, and what changes the output of commands.
 _OF_THE_CALLER = re.compile(
@@ -66,6 +67,13 @@ def port() -> Iterator[int]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(LeakCheck(config), "leaks")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
+    yield
+    for line in describe_skipped(terminalreporter.stats.get("skipped", ())):
+        terminalreporter.line(line, yellow=True)
 
 
 @pytest.hookimpl(trylast=True)

@@ -138,12 +138,79 @@ def test_body_under_an_alias_keeps_its_reasoning(api: str, alias: str):
         assert not converted.report.findings_of("reasoning")
 
 
-def test_name_in_the_body_is_not_the_model_that_generated_its_replies():
-    """A client may be able to name only certain models, which the route maps to another one."""
-    body = body_with_reasoning("anthropic", "claude-opus-4-5")
-    converted = segue.convert(body, target="anthropic", model="claude-sonnet-4-5")
+# Models that their vendors, or servers, also serve by Anthropic's API.
+FOREIGN = (
+    *("MiniMax-M2", "minimax/minimax-m2.5", "glm-4.6", "zai-org/GLM-5", "kimi-k2-thinking", "kimi-for-coding"),
+    *("deepseek-chat", "deepseek-v4", "qwen3-coder-plus", "Qwen/Qwen3-235B-A22B-Thinking-2507", "gpt-oss:120b"),
+    *("grok-4", "gemini-3-pro-preview", "mistral-large-latest", "nova-premier"),
+)
+
+
+@pytest.mark.parametrize("api", ["anthropic", "bedrock"])
+@pytest.mark.parametrize("model", FOREIGN)
+def test_reasoning_of_a_body_belongs_to_the_model_that_the_body_names(api: str, model: str):
+    """Claude rejects thinking that another model generated, in Anthropic's form too (ANT-26, ANT-29)."""
+    body = body_with_reasoning(api, model)
+    for converted in (
+        segue.convert(body, source=api, target=api, model=REAL[api]),
+        segue.Conversation.from_body(body, source=api).render(api, REAL[api]),
+    ):
+        assert not find_reasoning(converted.body)
+        (finding,) = converted.report.findings_of("reasoning")
+        assert finding.level == "lost"
+        assert model in finding.message
+        assert segue.check(converted.body, api, model=REAL[api])
+    home = segue.convert(body, source=api, target=api)
+    if api == "anthropic":
+        assert find_reasoning(home.body) == find_reasoning(body)
+
+
+@pytest.mark.parametrize(
+    ("api", "other", "is_kept"),
+    [
+        ("anthropic", "claude-opus-4-1", False),
+        ("anthropic", "claude-sonnet-4-6", False),
+        ("bedrock", "anthropic.claude-opus-4-1-20250805-v1:0", False),
+        ("openai-responses", "gpt-5", True),
+        ("gemini", "gemini-3-pro", True),
+    ],
+)
+def test_another_model_keeps_reasoning_of_a_body_that_is_not_bound_to_the_model(api: str, other: str, is_kept: bool):
+    """The same as for recorded replies: ANT-29, OAI-RESP-11, GEM-19."""
+    converted = segue.convert(body_with_reasoning(api, REAL[api]), source=api, target=api, model=other)
+    real = [found for found in find_reasoning(converted.body) if "skip_thought" not in json.dumps(found)]
+    assert bool(real) == is_kept
+    assert bool(converted.report.findings_of("reasoning")) != is_kept
+    assert segue.check(converted.body, api, model=other)
+
+
+SAME_MODELS = [
+    ("claude-sonnet-4-0", "claude-sonnet-4-20250514"),
+    ("claude-opus-4-0", "claude-opus-4-20250514"),
+    ("anthropic/claude-sonnet-4", "claude-sonnet-4-0"),
+    ("claude-3-7-sonnet-latest", "claude-3-7-sonnet-20250219"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [*SAME_MODELS, *[pair[::-1] for pair in SAME_MODELS]])
+def test_two_names_of_one_model_keep_its_reasoning(one: str, other: str):
+    body = body_with_reasoning("anthropic", one)
+    converted = segue.convert(body, source="anthropic", target="anthropic", model=other)
     assert find_reasoning(converted.body) == find_reasoning(body)
-    assert converted.body["thinking"] == body["thinking"], "ANT-24: no reason to disable it"
+    rendered = chat_with_reply("anthropic", one, sent_as=other).render("anthropic", other)
+    assert find_reasoning(rendered.body) == find_reasoning(body)
+
+
+def test_name_that_a_conversation_asked_for_is_the_model_that_answered():
+    """A deployment may serve a newer model of the family than its name says."""
+    chat = chat_with_reply("anthropic", "claude-opus-4-1-20250805", sent_as="claude-opus-4")
+    again = segue.Conversation.load(chat.dump())
+    for each in (chat, again):
+        assert find_reasoning(each.render("anthropic", "claude-opus-4").body)
+        assert not find_reasoning(each.render("anthropic", "claude-sonnet-4-5").body)
+    # Another vendor's model never is.
+    foreign = chat_with_reply("anthropic", "glm-4.6", sent_as="claude-sonnet-4-5")
+    assert not find_reasoning(foreign.render("anthropic", "claude-sonnet-4-5").body)
 
 
 @pytest.mark.parametrize("model", ["amazon.nova-pro-v1:0", "openai.gpt-oss-120b-1:0"])
@@ -240,6 +307,8 @@ def test_any_alias_renders_as_the_real_name(api: str, alias: str, sent_as_alias:
     [
         ("claude-sonnet-4-5", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", False),
         ("claude-sonnet-4-5", "claude-sonnet-4-6", True),
+        ("claude-sonnet-4-0", "claude-sonnet-4-20250514", False),
+        ("claude-sonnet-4-0", "claude-sonnet-4-5", True),
         ("claude-sonnet-4-5", "claude-opus-4-5", True),
         ("claude-sonnet-4-5", "claude-opus", True),
         ("claude-sonnet-4-5", "claude", False),

@@ -119,11 +119,13 @@ REJECTED: dict[str, tuple[str, Body]] = {
     "long metadata": ("azure-foundry", responses_body(metadata={"a": "x" * 513, "b": "kept"})),
     "calls in two contents": (
         "gemini",
-        gemini_body(model_content(gemini_call(1)), model_content(gemini_call(2)), gemini_results(1, 2)),
+        {"model": "gemini-2.5-flash"}
+        | gemini_body(model_content(gemini_call(1)), model_content(gemini_call(2)), gemini_results(1, 2)),
     ),
     "calls in two contents with others between": (
         "gemini",
-        gemini_body(
+        {"model": "gemini-2.5-flash"}
+        | gemini_body(
             *(
                 model_content(part)
                 for part in ({"text": "a"}, gemini_call(1), {"text": ""}, gemini_call(2), {"text": ""})

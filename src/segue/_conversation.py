@@ -34,7 +34,7 @@ from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_settin
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
 from segue.errors import InputError, require_string, unknown_name_error
-from segue.models import parse_model, resolve_alias
+from segue.models import is_other_model, parse_model, resolve_alias
 from segue.pipeline import report_conflicting_results, report_dropped_model
 from segue.render.chained_report import ChainedReport
 from segue.render.constraints import (
@@ -183,8 +183,8 @@ class Conversation:
         transcript, _, sent = self.state.last_request
         if transcript is None or sent is None:
             return blocks
-        recorded = model or transcript.model
-        blocks = _attribute_reasoning(blocks, transcript.constraints.provider, recorded)
+        recorded = _choose_recorded(model, transcript.model)
+        blocks = _attribute_reasoning(blocks, transcript.constraints.provider, model, recorded)
         name = resolve_alias(transcript.rules_model, recorded) or recorded or sent.wire.default_model
         if sent.wire.constraints(parse_model(name)).reasoning_binding == "prefix":
             blocks = bind_reasoning(blocks, digest_transcript(transcript))
@@ -430,13 +430,27 @@ def _clear_id(block: Block) -> Block:
     return msgspec.structs.replace(block, id="") if isinstance(block, ToolCall) and block.id else block
 
 
-def _attribute_reasoning(blocks: tuple[Block, ...], provider: str, model: str | None) -> tuple[Block, ...]:
-    """Attribute reasoning of this provider without a model name to the model of the reply."""
+def _choose_recorded(answered: str | None, asked: str | None) -> str | None:
+    """Return the model to record for reasoning: the reply's, or the one asked for if that serves another version.
+
+    The next request asks for the same name. A model of another family is another vendor's.
+    """
+    if not answered or not asked or not is_other_model(answered, asked):
+        return answered or asked
+    return asked if parse_model(answered).family == parse_model(asked).family else answered
+
+
+def _attribute_reasoning(
+    blocks: tuple[Block, ...], provider: str, answered: str | None, recorded: str | None
+) -> tuple[Block, ...]:
+    """Attribute a reply's reasoning of this provider to the recorded model."""
 
     def attribute(block: Block) -> Block:
-        if not isinstance(block, Thinking) or block.origin.model is not None or block.origin.provider != provider:
+        if not isinstance(block, Thinking) or block.origin.provider != provider:
             return block
-        return msgspec.structs.replace(block, origin=msgspec.structs.replace(block.origin, model=model))
+        if block.origin.model not in (None, answered):
+            return block
+        return msgspec.structs.replace(block, origin=msgspec.structs.replace(block.origin, model=recorded))
 
     return tuple(map(attribute, blocks))
 

@@ -92,17 +92,21 @@ class HttpClient:
         options = _proxy_options(request.url)
         socks_proxy = options.pop(_SOCKS, "")
         session = self._get_session(socks_proxy)
+        deadline = asyncio.timeout(request.first_byte)
         try:
-            response = await session.request(
-                request.method,
-                _parse_url(request.url),
-                headers=_request_headers(request),
-                data=_request_body(request.body) if body is None else body,
-                allow_redirects=False,
-                timeout=_client_timeout(self._connect_timeout, silence),
-                **options,
-            )
+            async with deadline:
+                response = await session.request(
+                    request.method,
+                    _parse_url(request.url),
+                    headers=_request_headers(request),
+                    data=_request_body(request.body) if body is None else body,
+                    allow_redirects=False,
+                    timeout=_client_timeout(self._connect_timeout, silence),
+                    **options,
+                )
         except (aiohttp.ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
+            if deadline.expired():
+                raise TransportError("timeout", f"no response within {request.first_byte:g} s") from None
             raise _to_transport_error(error) from None
         except Exception as error:
             if not socks_proxy:

@@ -223,6 +223,11 @@ def _parse_model(name: str) -> Model:
     return Model(name, family, line, version, _reasons_by_default(tokens, family, line, version), tokenizer)
 
 
+def _release(model: Model) -> tuple[int, ...]:
+    """Return the version without a zero at its end: the same for two names of one model (`4-0` and `4`)."""
+    return model.version[:1] if model.version[1:] == (0,) else model.version
+
+
 def is_other_model(one: str, other: str) -> bool:
     """Return whether two names are known to be different models.
 
@@ -231,7 +236,7 @@ def is_other_model(one: str, other: str) -> bool:
     left, right = parse_model(one), parse_model(other)
     if not left.family or not right.family:
         return False
-    parts = [(left.family, right.family), (left.line, right.line), (left.version, right.version)]
+    parts = [(left.family, right.family), (left.line, right.line), (_release(left), _release(right))]
     return any(a and b and a != b and _NEWEST not in (a, b) for a, b in parts)
 
 
@@ -260,4 +265,4 @@ def is_same_model(one: str | None, other: str | None) -> bool:
     left, right = parse_model(one), parse_model(other)
     if not left.family or not left.version:
         return False
-    return (left.family, left.line, left.version) == (right.family, right.line, right.version)
+    return (left.family, left.line, _release(left)) == (right.family, right.line, _release(right))

@@ -33,7 +33,7 @@ from segue.canonical.layered_map import LayeredMap
 from segue.canonical.request import Request
 from segue.pipeline import RenderedBody, RenderState, RestChangedError
 from segue.render.chained_report import ChainedReport, append_report
-from segue.render.cuts import Cut, DeclaredTools, find_cuts, is_local
+from segue.render.cuts import Cut, DeclaredTools, can_follow_cut, find_cuts, is_local
 from segue.render.draft import are_identical
 from segue.render.reasoning_prefix import extend_bound_prefix
 from segue.render.report import IN_CALL_ORDER, Finding, Report, Stage
@@ -180,6 +180,8 @@ class RenderedPrefix(Struct, frozen=True):
 
     def replace_newest(self, messages: Sequence[Message]) -> ExtendedBody | None:
         """Return the body with these messages alone after the prefix, or None if all messages must be rendered."""
+        if messages and not can_follow_cut(messages[0]):
+            return None
         return self._render_window(messages) if self._is_regular(messages) else None
 
     def settle(self, tail: Sequence[Message]) -> RenderedPrefix | None:

@@ -312,7 +312,8 @@ def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | N
         ids.assign(call, call.name)
     if sent is not None:
         reply = _apply_options(reply, sent, ids)
-    return wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), report))
+    request = None if sent is None else sent.request
+    return wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), report, request=request))
 
 
 def _apply_options(reply: Reply, sent: SentRequest, ids: IdMap) -> Reply:

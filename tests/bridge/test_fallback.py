@@ -61,9 +61,7 @@ def error_frame(api: str) -> bytes:
     context = RenderContext(
         IdMap(wire.id_scheme(parse_model(None)), provider=wire.provider), NameMap(ANY_NAME), Report()
     )
-    data = wire.stream_renderer(context, MODELS[api], None).render_failure(
-        ApiError(529, "Overloaded", "overloaded_error")
-    )
+    data = wire.stream_renderer(context, MODELS[api]).render_failure(ApiError(529, "Overloaded", "overloaded_error"))
     return data if wire.base_api != "gemini" else b"data: " + data.strip() + b"\n\n"
 
 
@@ -75,7 +73,6 @@ def early_failures(api: str) -> dict[str, Response]:
         "refused": Response([], 0, failure=TransportError("connect", "refused")),
         "timeout": Response([], 0, failure=TransportError("timeout", "timed out")),
         "status": error_response(api, 500),
-        "rejected": error_response(api, 400),
         "empty": Response([]),
         "reset": Response([], failure=LOST),
         "opening": Response([opening] if opening else []),
@@ -107,6 +104,16 @@ def test_next_target_is_used_before_the_first_content(kind: str, api: str) -> No
             assert [request.url.split("/")[2] for request in answer.sent] == ["host0.example", "host1.example"]
             assert answer.relay.target == f"p1/{MODELS[second]}"
             assert answer.relay.error is not None
+
+
+@EVERY_API
+def test_request_that_another_target_would_refuse_too_is_sent_once(api: str) -> None:
+    for message in ("No.", "Your input was flagged by our moderation.", "Rejected by the content filter."):
+        for stream in (False, True):
+            shell = Shell(endpoint(api), endpoint("anthropic", 1), attempts=2)
+            body = request_body("openai-chat", stream=stream)
+            answer = shell.run(path_of("openai-chat", stream=stream), body, [error_response(api, 400, message)])
+            assert (answer.status, len(answer.sent)) == (400, 1), message
 
 
 @EVERY_API

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from unittest.mock import patch
 
 import pytest
@@ -80,6 +81,22 @@ def test_the_same_id_twice_in_one_turn_is_answered_in_order():
 def test_a_constant_id_for_ever():
     turns = [m for n in "12345" for m in (ai(call("call_0", n)), tool(result("call_0", f"r{n}")))]
     assert pairings(*turns) == [(f"r{n}", n) for n in "12345"]
+
+
+@pytest.mark.parametrize("raw_ids", [("call_0",) * 3, (None,) * 3, ("a", "b", "c"), ("late", "x", "late")])
+@pytest.mark.parametrize("positional", [False, True])
+def test_pairing_leaves_nothing_for_the_collector(raw_ids: tuple[str | None, ...], positional: bool):
+    """A search for cycles stops all threads, for as long as the objects of a large body take."""
+    turns = [m for n in raw_ids for m in (tool(result("late", "0")), ai(call(n, "1")), tool(result(n, "r")), human())]
+    pair(turns, positional=positional)
+    gc.collect()
+    gc.disable()
+    try:
+        paired = pair(turns, positional=positional)
+        assert gc.collect() == 0
+        assert len(paired) == len(turns)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("nothing", [None, "", "null"])

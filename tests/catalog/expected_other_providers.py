@@ -39,7 +39,7 @@ _ANTHROPIC: dict[str, list[Expected]] = {
     "RequestToolResultBlock/answer to a browser toolset call": [out(opaque=["browser_state"])],
     "RequestToolResultBlock/screenshot for a computer toolset call": [out(media=[_PICTURE])],
     "RequestToolResultBlock/answer to a memory call": [out("/memories: fees.md")],
-    "ResponseMCPToolUseBlock/call": [hosted("quote", {"teu": 2})],
+    "ResponseMCPToolUseBlock/call": [hosted("quote", {"teu": 2}, awaited=False)],
     "ResponseMCPToolResultBlock/text blocks": [hosted_out("USD 1,590")],
     "ResponseMCPToolResultBlock/shortest legal replay": [hosted_out()],
     "ResponseServerToolUseBlock/web search": [hosted("web_search", {"query": "Suez transit fee 2026"})],

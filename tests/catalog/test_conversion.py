@@ -2,71 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from msgspec import UNSET
 
 import segue
-from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, ToolCall, ToolResponse
 from segue.wire.catalog.registry import type_rows
 from segue.wire.registry import WIRES
+from tests.catalog.texts import body_strings, lines, texts
 from tests.catalog.vendor_catalog import Sample, samples
 from tests.each import for_each
 
 ROWS = {(row.provider, row.wire_type): row for row in type_rows()}
 every_sample = pytest.mark.parametrize("sample", samples(), ids=str)
 every_wire = for_each("target", WIRES)
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _leaves(item)
-    elif isinstance(value, str):
-        yield value
-
-
-def _texts(block: Block) -> Iterator[str]:
-    """Arguments and outputs as texts; images by data or URL."""
-    match block:
-        case ToolCall():
-            yield from _leaves(block.arguments)
-        case ToolResponse():
-            for inner in block.content or ():
-                yield from _texts(inner)
-            if block.structured is not UNSET:
-                yield from _leaves(block.structured)
-        case Text() | Opaque():
-            yield block.text
-        case Media(data=None):
-            yield block.url or block.file_id or ""
-        case _:
-            pass
-
-
-def _body_strings(body: Any) -> str:
-    """All strings in a body, with JSON strings opened recursively."""
-    texts = list(_leaves(body))
-    for text in texts:
-        try:
-            texts += _leaves(json.loads(text))
-        except ValueError:
-            continue
-    return "\n".join(texts)
-
-
-def _lines(word: str) -> list[str]:
-    """The lines of a text, or the strings in its JSON."""
-    try:
-        return [line for leaf in _leaves(json.loads(word)) for line in leaf.splitlines()]
-    except ValueError:
-        return word.splitlines()
 
 
 def _conversation(sample: Sample) -> tuple[segue.Conversation, list[Block]]:
@@ -85,10 +33,10 @@ def test_conversation_is_valid_and_loses_no_text(sample: Sample, target: str) ->
     out = chat.render(target)
     verdict = segue.check(out.data, target)
     assert verdict, list(verdict)
-    strings = _body_strings(out.body)
+    strings = body_strings(out.body)
     for block in blocks if ROWS[sample.provider, sample.wire_type].by_wire[target] != "itself" else ():
-        for word in _texts(block):
-            assert all(line in strings for line in _lines(word)), f"{word!r} is lost"
+        for word in texts(block):
+            assert all(line in strings for line in lines(word)), f"{word!r} is lost"
 
 
 @pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-chat", "openai-responses"])
@@ -97,7 +45,7 @@ def test_images_are_kept_where_the_target_supports_them(target: str) -> None:
         chat, blocks = _conversation(sample)
         shown = [inner for block in blocks if isinstance(block, ToolResponse) for inner in block.content or ()]
         for data in [inner.data for inner in shown if isinstance(inner, Media) and inner.data]:
-            assert data in _body_strings(chat.render(target).body), sample
+            assert data in body_strings(chat.render(target).body), sample
 
 
 @every_sample

@@ -25,6 +25,7 @@ class Sample:
     correlates_on: str | None
     pair: str | None
     payload: dict[str, Any]
+    boundary: str
 
     def __str__(self) -> str:
         return f"{self.provider}-{self.wire_type}-{self.case}"
@@ -40,6 +41,7 @@ def _samples() -> Iterator[Sample]:
                 sample["correlates_on"],
                 sample.get("pair"),
                 sample["payload"],
+                sample["boundary"],
             )
 
 

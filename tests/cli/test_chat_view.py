@@ -390,3 +390,36 @@ def test_a_question_shows_its_diff():
     assert styles["-old"] == "class:removed"
     assert styles["+new"] == "class:added"
     assert styles["edit a.py"] == "class:bold"
+
+
+# -------------------------------------------------------------------------------------------------------- long paths
+
+LONG_FOLDER = "/" + "/".join(["a-long-folder"] * 14)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("path", [f"{LONG_FOLDER}/notes.txt", f"src{LONG_FOLDER}/notes.txt"])
+def test_the_row_of_a_call_keeps_the_name_of_its_file(path: str, width: int):
+    page = Page(width).handle(queued("1", "write_file", path), events.CallStarted(id="1", tool="write_file"))
+    assert "/notes.txt  0 s" in page.live
+    page.handle(ended("1"))
+    assert "/notes.txt  1.5 s" in page.text
+    assert all(display_width(row) <= width for row in page.rows)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_reason_of_a_failed_call_keeps_its_words(width: int):
+    reason = f"no permission to access {LONG_FOLDER}/notes.txt: its folder belongs to another user, who may change it"
+    page = Page(width).handle(queued("1", "write_file", "notes.txt"), events.CallStarted(id="1", tool="write_file"))
+    page.handle(ended("1", "error", f"{reason}\nmore"))
+    text = " ".join(page.text.split())
+    assert "no permission to access …/" in text
+    assert "/notes.txt: its folder belongs to another user, who may change it" in text
+    assert all(display_width(row) <= width for row in page.rows)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_table_keeps_the_end_of_a_folder(width: int):
+    rows = format_table([("1", f"{LONG_FOLDER}/project")], ("", ""), width)
+    assert rows_to_text(rows).rstrip().endswith("/project")
+    assert display_width(rows[0]) <= width

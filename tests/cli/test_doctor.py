@@ -240,3 +240,15 @@ def test_sandbox_is_reported(project: Project, tmp_path: Path):
     (programs / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n")
     ended = project.run("doctor", PATH=str(programs))
     assert (ended.code, "does not work here: bwrap: setting up uid map" in ended.out.decode()) == (0, True)
+
+
+def test_stored_keys_that_cannot_be_read_are_one_problem_of_the_list(project: Project) -> None:
+    keys = project.home / ".config" / "segue" / "keys.json"
+    keys.parent.mkdir(parents=True)
+    keys.write_text("{damaged")
+    for mode, reason in ((0o644, "can be read by others"), (0o600, "is damaged")):
+        keys.chmod(mode)
+        ended = project.run("doctor")
+        assert ended.code == 1
+        assert [line for line in ended.lines if line.startswith("!!") and reason in line]
+        assert any("sandbox" in line for line in ended.lines)

@@ -62,6 +62,12 @@ def test_mistakes_are_one_line(project: Project) -> None:
 HASH = "0" * 64
 
 
+def write_key_file(project: Project, content: str) -> None:
+    key_file(project).parent.mkdir(parents=True)
+    key_file(project).touch(0o600)
+    key_file(project).write_text(content)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -79,8 +85,7 @@ HASH = "0" * 64
     ],
 )
 def test_a_damaged_file_is_reported_and_kept(project: Project, content: str) -> None:
-    key_file(project).parent.mkdir(parents=True)
-    key_file(project).write_text(content)
+    write_key_file(project, content)
     for arguments in (["keys", "client", "list"], ["keys", "client", "add", "b"], ["serve", "--emulated"]):
         ended = project.run(*arguments)
         assert is_one_line_error(ended), ended
@@ -89,6 +94,5 @@ def test_a_damaged_file_is_reported_and_kept(project: Project, content: str) -> 
 
 
 def test_an_expired_key_is_listed_as_such(project: Project) -> None:
-    key_file(project).parent.mkdir(parents=True)
-    key_file(project).write_text(json.dumps([{"name": "old", "hash": HASH, "expires": 0}]))
+    write_key_file(project, json.dumps([{"name": "old", "hash": HASH, "expires": 0}]))
     assert project.run("keys", "client", "list").lines == ["old: expired 1970-01-01 00:00 UTC"]

@@ -60,9 +60,9 @@ def test_no_other_move_runs_meanwhile(home: Home, monkeypatch: pytest.MonkeyPatc
     def observe(name: str) -> None:
         method = getattr(Mover, name)
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
             seen.append(is_locked(lock))
-            return method(*arguments)
+            return method(*arguments, **options)
 
         monkeypatch.setattr(Mover, name, call)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import segue.emulator
@@ -183,6 +184,24 @@ def test_git_is_run_in_trusted_folders_only(project: Project, claude: Emulator):
     assert project.run("run", *MODEL, "--trust", "Hi").code == 0
     assert "Changed files at the start: ?? new.txt" in system_of(claude)
     assert "First commit" in system_of(claude)
+
+
+def test_run_after_a_command_that_changed_the_repository_starts_no_program(project: Project, tmp_path: Path):
+    subprocess.run(["git", "init", "-q"], cwd=project.folder, check=True)
+    seen = tmp_path / "seen"
+    settings = f"git config -f copy/config core.fsmonitor 'touch {seen}'"
+    settings += (
+        f"; git config -f copy/config filter.x.clean 'touch {seen}; cat'; echo '* filter=x' > copy/info/attributes"
+    )
+    command = f"cp -r .git copy; {settings}; echo x > new.txt; echo ../copy > .git/commondir; mv .git old; mv copy .git"
+    call = msgspec.json.encode({"command": command}).decode()
+    script = f"call shell {call}\n---\nsay Done.\n---\nsay Again."
+    with segue.emulator.start("anthropic", script=script, keys=[KEY]) as emulator:
+        project.configure_providers(anthropic=emulator)
+        for prompt in ("Hi", "And?"):
+            assert project.run("run", *MODEL, "--allow", "shell", "--trust", prompt).code == 0
+        assert "?? new.txt" in system_of(emulator)
+    assert not seen.exists()
 
 
 def test_subagent_has_the_context_too(project: Project):

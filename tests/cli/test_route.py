@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import ssl
 import subprocess
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from segue.processes import start_time
 from tests.cli.gateway_process import HELLO, run_files, serving, write_run_file
 from tests.cli.process import is_one_line_error
 from tests.cli.project import Project
@@ -60,6 +66,129 @@ def test_a_wrong_token_is_refused(project: Project) -> None:
         assert gateway.post(HELLO).json()["model"] == "any"
 
 
+class Stranger:
+    """A server at the address of a gateway that has ended. It keeps what it receives."""
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self.received: list[bytes] = []
+        self._answer = answer
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection, suppress(OSError):
+                while data := connection.recv(65_536):
+                    self.received.append(data)
+                    if not (reply := self._answer(data)):
+                        break
+                    connection.sendall(reply)
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+
+
+def http_answer(body: bytes, status: str = "200 OK") -> bytes:
+    return b"HTTP/1.1 %s\r\ncontent-length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
+
+
+STRANGERS: dict[str, Callable[[bytes], bytes]] = {
+    "closes": lambda data: b"",
+    "healthy": lambda data: http_answer(b"ok\n"),
+    "echo": http_answer,
+    "nonce": lambda data: http_answer(data.lower().partition(b"x-segue-nonce: ")[2][:32]),
+    "json": lambda data: http_answer(b'{"models": ["x"]}'),
+    "login": lambda data: http_answer(b'{"error": "token, please"}', "401 Unauthorized"),
+    "garbage": lambda data: b"\xff\xfe\r\n" * 3 + b"\r\n",
+    "endless": lambda data: http_answer(b"0" * 2_000_000),
+}
+
+
+@pytest.mark.parametrize("arguments", [[], ["moonshot/kimi-k2.6"], ["--reload"], ["--reset"], ["--url", "URL"]])
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_the_token_is_not_sent_to_a_stranger(project: Project, kind: str, arguments: list[str]) -> None:
+    stranger = Stranger(STRANGERS[kind])
+    # Its process runs, as far as an old run file says.
+    write_run_file(project, "1-a", url=stranger.url, token="secret-token", process=os.getpid())
+    ended = project.run("route", *(stranger.url if each == "URL" else each for each in arguments))
+    stranger.close()
+    assert is_one_line_error(ended)
+    assert stranger.url in ended.err
+    assert stranger.received
+    assert b"secret-token" not in b"".join(stranger.received)
+
+
+def test_a_stranger_does_not_hide_a_gateway(project: Project) -> None:
+    with serving(project, "--emulated") as gateway:
+        stranger = Stranger(STRANGERS["healthy"])
+        file = write_run_file(project, "9-z", url=stranger.url, token="secret-token", process=os.getpid())
+        os.utime(file, (2**31, 2**31))
+        assert project.run("route").lines == [f"{gateway.url}: emulated/claude-sonnet-5"]
+        stranger.close()
+        assert b"secret-token" not in b"".join(stranger.received)
+
+
+def test_a_run_file_of_another_process_is_not_used(project: Project) -> None:
+    """The process has ended, and its id belongs to another one or to none."""
+    stranger = Stranger(STRANGERS["healthy"])
+    with subprocess.Popen(["true"]) as zombie:
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        gone = [
+            write_run_file(project, f"{number}-a", url=stranger.url, token="x", process=process, started=started)
+            for number, (process, started) in enumerate(
+                [(os.getpid(), "1"), (1, "1"), (zombie.pid, ""), (0, ""), (-1, "")]
+                + [(number, "") for number in (2**31, 2**32 + 1, 99999999999, 2**63 - 1)]
+            )
+        ]
+        ended = project.run("route")
+    stranger.close()
+    assert is_one_line_error(ended)
+    assert "no gateway is running" in ended.err
+    assert not stranger.received
+    assert not [file for file in gone if file.exists()]
+
+
+@pytest.mark.parametrize(
+    "url", ["", "x", "http://", "http://127.0.0.1", "http://[::1", "http://h:99999", "file:///x:1"]
+)
+def test_a_run_file_with_another_url_is_left_out(project: Project, url: str) -> None:
+    write_run_file(project, "1-a", url=url, token="x", process=os.getpid())
+    ended = project.run("route")
+    assert is_one_line_error(ended)
+    assert "no gateway is running" in ended.err
+
+
+@pytest.mark.parametrize("host", ["a b", "x" * 70, "\x00", "x.invalid", "é", "*", "[::1]"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_run_file_with_an_address_that_can_not_be_reached_is_one_line(
+    project: Project, scheme: str, host: str
+) -> None:
+    write_run_file(project, "1-a", url=f"{scheme}://{host}:1", token="x", process=os.getpid(), certificate="/missing")
+    assert is_one_line_error(project.run("route"))
+
+
+def test_the_gateway_proves_that_it_wrote_the_run_file(project: Project) -> None:
+    with serving(project, "--emulated") as gateway:
+        [file] = run_files(project)
+        run = json.loads(file.read_text())
+        assert run["started"] == start_time(gateway.process.pid)
+        assert httpx2.get(f"{gateway.url}/healthz").text == "ok\n"
+        answers = {
+            httpx2.get(f"{gateway.url}/healthz", headers={"x-segue-nonce": nonce}).text
+            for nonce in ("a", "b", "", "é".encode())
+        }
+        assert len(answers) == 4
+        assert not [answer for answer in answers if run["token"] in answer or answer.startswith("ok")]
+
+
 def test_the_newest_of_several_gateways_is_changed(project: Project) -> None:
     with serving(project, "--emulated") as first, serving(project, "--emulated") as second:
         old, new = sorted(run_files(project), key=lambda file: second.url in file.read_text())
@@ -106,6 +235,15 @@ def test_a_gateway_with_tls_is_found(project: Project) -> None:
         with httpx2.Client(verify=trusted, headers={"host": "gate.example"}) as client:
             assert client.get(f"{local}/v1/models").status_code == 401
             assert client.get(f"{local}/v1/models", headers={"x-api-key": key}).status_code == 200
+        port = int(gateway.url.rpartition(":")[2])
+        with (
+            socket.create_connection(("127.0.0.1", port)) as raw,
+            trusted.wrap_socket(raw, server_hostname="localhost") as connection,
+        ):
+            connection.sendall(b"GET /healthz HTTP/1.1\nHost: gate.example\n\n" * 2)
+            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert answer.count(b"HTTP/1.1 ") == 1
 
 
 def make_certificate(folder: Path) -> None:
@@ -126,4 +264,5 @@ def make_certificate(folder: Path) -> None:
     secret = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+    (folder / "key.pem").touch(0o600)
     (folder / "key.pem").write_bytes(secret)

@@ -558,6 +558,52 @@ def test_resumed_conversation_keeps_its_model(project: Project, start_emulator):
         assert "the conversation's last model can't be used: " in ended.err
 
 
+@pytest.fixture
+def long_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int) -> Generator[Project]:
+    """A project in a folder whose path has `length` characters, with a conversation whose model is gone."""
+    folder = tmp_path
+    while (room := length - len(str(folder))) > 1:
+        folder /= "x" * min(40, room - 1)
+    folder.mkdir(parents=True, exist_ok=True)
+    project = Project(folder)
+    monkeypatch.chdir(project.folder)
+    with segue.emulator.start("anthropic", script="say One.\n---\nsay Two.\n", keys=[KEY]) as emulator:
+        own = f'[providers.mine]\napi = "anthropic"\nbase_url = "{emulator.base_url}"\nkey_variable = "TEST_KEY"\n'
+        project.configure_providers(anthropic=emulator)
+        config = project.home / ".config" / "segue" / "config.toml"
+        other = f'model = "anthropic/claude-sonnet-5"\n{config.read_text()}'
+        config.write_text(other + own)
+        project.run("run", "-m", "mine/claude-haiku-4-5", "First")
+        config.write_text(other)
+        yield project
+
+
+UNUSABLE = (
+    "/config.toml; the conversation's last model can't be used: model: 'mine' is not a known provider; expected one"
+)
+
+
+@pytest.mark.parametrize("length", [100, 200, 230])
+def test_the_start_line_keeps_its_sentence_in_a_long_path(long_project: Project, length: int):
+    ended = long_project.run("run", "-c", "Second")
+    assert ended.lines == ["Two."]
+    start = ended.err.splitlines()[0]
+    assert UNUSABLE in start
+    assert "; conversation " in start
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("length", [200])
+def test_the_head_of_a_chat_keeps_its_sentence_in_a_long_path(long_project: Project, length: int, columns: int):
+    from tests.cli.terminal_session import PROMPT, TerminalSession
+
+    variables = environment(**long_project.variables)
+    with TerminalSession("chat", "-c", environment=variables, folder=long_project.folder, columns=columns) as seat:
+        seat.wait_for_text(PROMPT)
+        assert UNUSABLE in " ".join(seat.text.split())
+
+
 def test_a_fork_leaves_the_other_as_it_is(project: Project, start_emulator):
     start_emulator("say One.\n---\nsay Two.\n")
     first = project.run("run", *MODEL, "--json", "First").json["conversation"]

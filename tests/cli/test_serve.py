@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import threading
+from base64 import b64encode
 from pathlib import Path
 
 import httpx2
@@ -15,6 +16,7 @@ from segue.emulator import start
 from tests.cli.gateway_process import HELLO, PATIENCE, run_files, serving, start_segue
 from tests.cli.process import is_one_line_error
 from tests.cli.project import KEY, Project
+from tests.cli.test_route import make_certificate
 
 ROUTE = '[[gateway.routes]]\nmodel = "named"\ntargets = ["{}"]\n'
 PROVIDER = '[providers.{}]\napi = "{}"\nbase_url = "{}"\nkey_variable = "TEST_KEY"\n'
@@ -118,6 +120,82 @@ def test_a_port_in_use_is_one_line(project: Project) -> None:
     assert run_files(project) == []
 
 
+@pytest.mark.parametrize("others", [[], ["gate.example"]])
+@pytest.mark.parametrize(
+    ("name", "entry", "hint"),
+    [
+        ("hosts", "*", "'*' is not allowed: a web page could point its own domain at this machine"),
+        ("hosts", "", "is empty"),
+        ("hosts", " ", "is empty"),
+        ("hosts", "*.example.com", "wildcards are not supported; write each name"),
+        ("hosts", "llm.*", "wildcards are not supported"),
+        ("hosts", "https://llm.example.com", "write 'llm.example.com'"),
+        ("hosts", "https://llm.example.com:8443/v1", "write 'llm.example.com'"),
+        ("hosts", "llm.example.com/v1", "write 'llm.example.com'"),
+        ("hosts", "llm.example.com:8443", "write 'llm.example.com'"),
+        ("hosts", "[2001:db8::1]:80", "write '2001:db8::1'"),
+        ("hosts", "bücher.example", "'xn--bcher-kva.example'"),
+        ("hosts", "a b", "'a b' is not a host name"),
+        ("origins", "*", "'*' is not allowed: any web page could send requests"),
+        ("origins", "null", "'null' is not allowed: any web page"),
+        ("origins", "", "is empty"),
+        ("origins", "https://*.example.com", "wildcards are not supported; write each origin"),
+        ("origins", "ui.example.com", "such as 'https://ui.example.com'"),
+        ("origins", "https://ui.example.com/app", "is not an origin"),
+        ("origins", "https://ui.example.com:443", "is not an origin"),
+    ],
+)
+def test_names_that_admit_anyone_or_no_one_are_refused(
+    project: Project, name: str, entry: str, hint: str, others: list[str]
+) -> None:
+    rest = [f"https://{each}" if name == "origins" else each for each in others]
+    project.write_user_config(f"[gateway]\n{name} = {json.dumps([*rest, entry], ensure_ascii=False)}\n")
+    ended = project.run("serve", "--port", "0", "--emulated")
+    assert is_one_line_error(ended), ended
+    assert f"gateway.{name}[{len(rest)}]: " in ended.err
+    assert hint in ended.err
+
+
+@pytest.mark.parametrize("host", ["*", "", " ", "http://127.0.0.1", "127.0.0.1:8787", "*.example.com", "localhost/"])
+def test_an_address_to_listen_on_is_not_a_pattern_or_a_url(project: Project, host: str) -> None:
+    as_flag = project.run("serve", "--port", "0", "--emulated", "--host", host)
+    project.write_user_config(f"[gateway]\nhost = {json.dumps(host)}\n")
+    for ended in (as_flag, project.run("serve", "--port", "0", "--emulated")):
+        assert is_one_line_error(ended), ended
+        assert "host: " in ended.err
+        assert "0.0.0.0 stands for all addresses" in ended.err
+
+
+@pytest.mark.parametrize(("mode", "verb"), [(0o644, "read"), (0o640, "read"), (0o622, "changed"), (0o666, "changed")])
+@pytest.mark.parametrize(
+    "kind", ["client-keys.json", "keys.json", "envelope.key", "TLS key", "TLS certificate with key"]
+)
+def test_a_key_that_others_can_read_or_change_is_refused(project: Project, kind: str, mode: int, verb: str) -> None:
+    project.run("keys", "client", "add", "ada")
+    project.run("keys", "set", "anthropic", stdin=KEY.encode())
+    folder = project.home / ".config/segue"
+    file = folder / kind
+    if kind.startswith("TLS"):
+        make_certificate(folder)
+        file, name = folder / "key.pem", f'private_key = "{folder}/key.pem"'
+        if kind.endswith("with key"):
+            file, name = folder / "cert.pem", ""
+            file.write_bytes(file.read_bytes() + (folder / "key.pem").read_bytes())
+        project.write_user_config(f'[gateway]\ncertificate = "{folder}/cert.pem"\n{name}\n')
+    elif kind == "envelope.key":
+        file = project.home / ".local/state/segue/envelope.key"
+        file.parent.mkdir(parents=True, mode=0o700)
+        file.write_bytes(b64encode(b"x" * 32))
+    file.chmod(mode)
+    for is_link in (False, True):
+        if is_link:
+            file.symlink_to(file.rename(file.with_name("moved")))
+        ended = project.run("serve", "--port", "0", "-m", "ollama/x")
+        assert is_one_line_error(ended), ended
+        assert f"{file}: can be {verb} by others (mode {mode:04o}); run chmod 600" in ended.err
+        assert not run_files(project)
+
+
 @pytest.mark.parametrize(
     ("text", "place"),
     [
@@ -126,6 +204,10 @@ def test_a_port_in_use_is_one_line(project: Project) -> None:
         ("prot = 8787", "prot"),
         ("timeout = 0", "gateway.timeout"),
         ("memory_megabytes = 0", "gateway.memory_megabytes"),
+        ("pending_megabytes = 0", "gateway.pending_megabytes"),
+        ("large_megabytes = -1", "gateway.large_megabytes"),
+        ("max_messages = 0", "gateway.max_messages"),
+        ("max_calls = 'x'", "gateway.max_calls"),
         ("hosts = 'x'", "gateway.hosts"),
         ("certificate = '/missing/cert.pem'", "gateway.certificate"),
         ("certificate = '~/.config/segue/config.toml'", "gateway.certificate"),
@@ -147,6 +229,28 @@ def test_mistakes_name_the_setting(project: Project, text: str, place: str) -> N
     assert is_one_line_error(ended), ended
     assert place in ended.err
     assert "bug" not in ended.err
+
+
+def test_the_limits_of_bodies_are_settings(project: Project) -> None:
+    limits = "pending_megabytes = 1\nlarge_megabytes = 0\nmax_messages = 30\nmax_calls = 20\n"
+    project.write_user_config(f"[gateway]\n{limits}")
+    message = {"role": "user", "content": "Hello there."}
+    calls = [{"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(21)]
+    with serving(project, "--emulated") as gateway:
+
+        def post(messages: list[dict[str, object]]) -> httpx2.Response:
+            body = {**HELLO, "messages": messages}
+            return httpx2.post(f"{gateway.url}/v1/chat/completions", json=body, timeout=PATIENCE)
+
+        assert post([message] * 30).status_code == 200
+        for messages, text in (
+            ([message] * 31, "31 messages; the limit is 30"),
+            ([message, {"role": "assistant", "tool_calls": calls}], "21 tool calls; the limit is 20"),
+            ([{**message, "content": "x" * 2**20}], "more than 1,048,576 bytes"),
+        ):
+            refused = post(messages)
+            assert refused.status_code == 413
+            assert text in refused.json()["error"]["message"]
 
 
 def test_a_project_file_without_trust_does_not_configure_it(project: Project) -> None:
@@ -197,6 +301,16 @@ def test_client_keys_are_loaded_again(project: Project) -> None:
         _, rest = gateway.end()
         assert key not in rest
         assert other not in rest
+
+
+def test_a_route_whose_key_is_missing_is_named_at_the_start(project: Project) -> None:
+    table = '[providers.{0}]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\nkey_variable = "{1}"\n'
+    route = '[[gateway.routes]]\nmodel = "*"\ntargets = ["a/m", "b/m"]\n'
+    project.write_user_config(table.format("a", "MISSING_KEY") + table.format("b", "TEST_KEY") + route)
+    with serving(project) as gateway:
+        assert "no API key for a: set MISSING_KEY" in gateway.line()
+        code, rest = gateway.end()
+    assert (code, "API key" in rest) == (143, False)
 
 
 def test_routes_without_trust_are_refused(project: Project) -> None:

@@ -18,9 +18,9 @@ import pytest
 
 from segue.canonical.blocks import Message, Text, ToolCall
 from segue.cli import app
-from segue.cli.conversation_table import display_width, truncate
 from segue.store.events import CallCompleted, MessageAdded
 from segue.store.sqlite import SqliteStore
+from segue.view.fit import display_width, truncate
 from tests.cli.process import SEGUE, environment, is_one_line_error, run
 from tests.cli.store_cli import StoreCli
 from tests.cli.terminal import run_in_terminal

@@ -122,7 +122,7 @@ def test_file_that_others_can_read_is_not_used(project: Project):
     key_file(project).chmod(0o644)
     ended = project.run("models")
     assert is_one_line_error(ended)
-    assert "can be read by others" in ended.err
+    assert "can be read by others (mode 0644)" in ended.err
 
 
 def test_damaged_file_is_reported(project: Project):

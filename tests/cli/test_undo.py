@@ -14,9 +14,9 @@ import pytest
 
 import segue.emulator
 from segue.emulator import Emulator
-from tests.cli.process import is_one_line_error
+from tests.cli.process import environment, is_one_line_error
 from tests.cli.project import KEY, Project
-from tests.cli.terminal_session import PROMPT
+from tests.cli.terminal_session import PROMPT, TerminalSession
 from tests.cli.test_chat import CLAUDE, Room, accepted, request_texts
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
@@ -168,9 +168,14 @@ def test_undo_and_redo_in_a_chat(room: Room):
     assert accepted(claude)
 
 
-@pytest.mark.parametrize("answer", ["y", "n"])
-def test_file_that_the_user_changed_is_asked_for(room: Room, answer: str):
-    room.provider("anthropic", write("a.txt", "tool") + "---\nsay Written.\n---\nsay Fine.")
+CHANGED = [("y", "first"), ("yes", "first"), ("k", "mine"), ("n", "mine"), ("no", "mine"), ("what?", "mine")]
+
+
+@pytest.mark.parametrize(("answer", "content"), CHANGED)
+def test_file_that_the_user_changed_is_asked_for(room: Room, answer: str, content: str):
+    is_undone = answer in ("y", "yes", "k")
+    files = write("a.txt", "tool") + write("b.txt", "tool")
+    claude = room.provider("anthropic", f"{files}---\nsay Written.\n---\nsay Fine.")
     (room.work / "a.txt").write_text("first")
     seat = room.chat("-m", CLAUDE, "--allow", "write_file")
     seat.wait_for_text(PROMPT)
@@ -178,11 +183,52 @@ def test_file_that_the_user_changed_is_asked_for(room: Room, answer: str):
     seat.wait_for_text("Written.")
     (room.work / "a.txt").write_text("mine")
     seat.enter("/undo")
-    seat.wait_for_text("overwrite 1 file that changed since", "a.txt", "y yes, overwrite")
+    seat.wait_for_text("overwrite 1 file that changed since", "a.txt", "y yes, overwrite", "n no, change nothing")
     seat.enter(answer)
-    seat.wait_for_text("first exchange undone")
-    assert (room.work / "a.txt").read_text() == ("first" if answer == "y" else "mine")
-    assert ("kept, because it changed since" in seat.text) == (answer == "n")
+    seat.wait_for_text("first exchange undone" if is_undone else "nothing was changed")
+    assert (room.work / "a.txt").read_text() == content
+    assert (room.work / "b.txt").exists() != is_undone
+    assert ("kept, because it changed since" in seat.text) == (answer == "k")
+    seat.enter("more")
+    seat.wait_for_text("Fine.")
+    assert ("hello" in request_texts(claude)) != is_undone
+
+
+@pytest.mark.parametrize("command", ["/undo files", "/redo"])
+def test_answering_no_changes_no_file(room: Room, command: str):
+    room.provider("anthropic", write("a.txt", "tool") + write("b.txt", "tool") + "---\nsay Written.")
+    (room.work / "a.txt").write_text("first")
+    seat = room.chat("-m", CLAUDE, "--allow", "write_file")
+    seat.wait_for_text(PROMPT)
+    seat.enter("hello")
+    seat.wait_for_text("Written.")
+    if command == "/redo":
+        seat.enter("/undo files")
+        seat.wait_for_text("2 files restored")
+    (room.work / "a.txt").write_text("mine")
+    had = (room.work / "b.txt").exists()
+    seat.enter(command)
+    seat.wait_for_text("overwrite 1 file that changed since")
+    seat.enter("n")
+    seat.wait_for_text("nothing was changed")
+    assert ((room.work / "a.txt").read_text(), (room.work / "b.txt").exists()) == ("mine", had)
+
+
+@pytest.mark.parametrize(("answer", "content"), [("y", "first\n"), ("n", "mine")])
+def test_answering_no_outside_of_a_chat_changes_no_file(
+    project: Project, start_emulator: Callable[..., Emulator], answer: str, content: str
+):
+    start_emulator(write("notes.txt", "second") + write("made.txt", "x") + "---\nsay Done.\n")
+    project.run(*RUN, "Go")
+    (project.folder / "notes.txt").write_text("mine")
+    seat = TerminalSession("undo", environment=environment(**project.variables), folder=project.folder)
+    with seat:
+        seat.wait_for_text("changed since: notes.txt", "Overwrite?")
+        seat.enter(answer)
+        assert seat.wait_exit() == (0 if answer == "y" else 1)
+    assert (project.folder / "notes.txt").read_text() == content
+    assert (project.folder / "made.txt").exists() == (answer == "n")
+    assert ("nothing was changed" in seat.text) == (answer == "n")
 
 
 def test_undo_after_kill_and_resume(room: Room):

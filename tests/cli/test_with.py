@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from segue.store.lease_owner import new_owner
 from tests.cli.gateway_process import PATIENCE, run_files, start_segue
 from tests.cli.process import ProcessResult, is_one_line_error
 from tests.cli.project import KEY, Project
@@ -162,6 +164,34 @@ def test_the_next_start_removes_what_a_killed_one_left(project: Project) -> None
     assert run_with(project, "claude", "--emulated")[0].code == 0
     assert folders(project) == []
     assert (project.home / ".pi/agent/sessions").is_dir(), "links are removed, not what they lead to"
+
+
+def test_folders_of_processes_that_are_not_known_to_have_ended_stay(project: Project) -> None:
+    with subprocess.Popen(["true"]) as process:
+        pass
+    name, own = new_owner(), os.getpid()
+    host, _, scope, end = name.rsplit(":", 3)
+    left = {
+        "stays": [name, str(own), f"elsewhere:{process.pid}:{scope}:{end}", "", "x", "\udcff", "1" * 5000],
+        "goes": [
+            str(process.pid),
+            "0",
+            "99999999999",
+            str(2**31),
+            str(2**64),
+            f"{host}:{process.pid}:{scope}:{end}",
+            f"{host}:{own}:{scope.partition('-')[0]}-1:{end}",
+        ],
+    }
+    base = project.home / ".cache/segue"
+    for kind, owners in left.items():
+        for number, owner in enumerate(owners):
+            folder = base / f"segue-with-{kind}-{number}"
+            folder.mkdir(parents=True)
+            (folder / "owner").write_bytes(os.fsencode(owner))
+    assert run_with(project, "claude", "--emulated")[0].code == 0
+    kept = {folder.name.partition("with-")[2] for folder in folders(project)}
+    assert kept == {f"stays-{number}" for number in range(len(left["stays"]))}
 
 
 def wait_for_file(file: Path) -> None:

@@ -129,7 +129,10 @@ def _walk_response(response: str) -> Iterator[tuple[str, Any]]:
     lines = (line.removeprefix("data: ") for line in response.splitlines())
     payloads = [response] if response.startswith("{") else [line for line in lines if line.startswith("{")]
     for payload in payloads:
-        yield from _walk(json.loads(payload))
+        fields = json.loads(payload)
+        # A response repeats the tools that its request declares.
+        fields.get("response", fields).pop("tools", None)
+        yield from _walk(fields)
 
 
 def fill_references(body: Any, replies: Sequence[Mapping[str, Sequence[str]]]) -> Any:

@@ -13,6 +13,9 @@ NEWEST = "anthropic.claude-opus-4-6-v1:0"
 LLAMA = "meta.llama3-1-70b-instruct-v1:0"
 MISTRAL = "mistral.mistral-large-2407-v1:0"
 NOVA = "amazon.nova-pro-v1:0"
+PIXTRAL = "us.mistral.pixtral-large-2502-v1:0"
+GPT_OSS = "openai.gpt-oss-120b-1:0"
+PROFILE = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/mi1dadi0g15f"
 PALMYRA = "us.writer.palmyra-x5-v1:0"
 PROMPT = "arn:aws:bedrock:us-east-1:123456789012:prompt/ABCDEFGHIJ:1"
 
@@ -28,6 +31,17 @@ OFF: Body = {"additionalModelRequestFields": {"thinking": {"type": "disabled"}}}
 
 def thinks(**said: object) -> Body:
     return {"reasoningContent": {"reasoningText": {"text": "x", **said}}}
+
+
+def video(kind: str) -> Any:
+    return {"video": {"format": "mp4", "source": {kind: "AA=="}}}
+
+
+def in_s3(kind: str) -> Body:
+    """A block whose source is a file in S3."""
+    more = {"name": "d"} if kind == "document" else {}
+    form = {"image": "png", "document": "pdf", "video": "mp4"}[kind]
+    return {kind: {"format": form, "source": {"s3Location": {"uri": "s3://bucket/file"}}, **more}}
 
 
 def body(*messages: object, **more: object) -> Body:
@@ -86,14 +100,40 @@ CASES = (
         ("messages[1].content[1].toolUse.toolUseId",),
     ),
     Case("ANT-01", "Kimi's id to Claude", ids("functions.f:0"), ids("call_any-1"), BOTH, model=CLAUDE),
-    Case("MIS-01", "an id to Mistral", ids("tooluse_1"), ids("a1b2c3d4e"), BOTH, model=MISTRAL),
+    Case("MIS-01", "eight letters to Pixtral", ids("tooluse_1"), ids("tooluse_12"), BOTH, model=PIXTRAL),
+    Case(
+        "MIS-01",
+        "one letter to Mistral Small",
+        ids("a"),
+        ids("a1b2c3d4e"),
+        BOTH,
+        model="mistral.mistral-small-2402-v1:0",
+    ),
+    Case("MIS-01", "an id to Mistral", ids("tooluse_12"), ids("a1b2c3d4e"), BOTH, "risk", MISTRAL),
     Case(
         "ANT-03",
-        "an id of an earlier turn",
+        "one id in one turn",
+        body(assistant(call(), call()), user(result())),
+        body(assistant(call(), call("b")), user(result(), result("b"))),
+        ("messages[1].content[1].toolUse.toolUseId",),
+        model=CLAUDE,
+    ),
+    Case(
+        "BED-05",
+        "an id of an earlier turn, Claude",
         body(assistant(call()), user(result()), assistant(call()), user(result())),
         body(assistant(call()), user(result()), assistant(call("b")), user(result("b"))),
         ("messages[3].content[0].toolUse.toolUseId",),
-        model=CLAUDE,
+        "risk",
+        CLAUDE,
+    ),
+    Case(
+        "ANT-42",
+        "an effort, to Opus 4.6",
+        body(additionalModelRequestFields={"output_config": {"effort": "xhigh"}}),
+        body(additionalModelRequestFields={"output_config": {"effort": "max"}}),
+        ("additionalModelRequestFields.output_config.effort",),
+        model=NEWEST,
     ),
     Case(
         "BED-02", "a dot, declared", declares(name="a.b"), declares(name="a-b"), ("toolConfig.tools[0].toolSpec.name",)
@@ -147,7 +187,17 @@ CASES = (
         body(assistant(SERVED, GROUND, TEXT), user(TEXT)),
         ("messages[3].content[0].toolResult",),
     ),
-    Case("BED-06", "the assistant first", {"messages": [A, Q]}, body(), ("messages[0]",)),
+    Case("BED-06", "the assistant first", {"messages": [A, Q]}, body(), ("messages[0]",), "risk"),
+    Case("BED-06", "the assistant first, a profile", {"messages": [A, Q]}, body(), ("messages[0]",), "risk", PROFILE),
+    Case("BED-06", "the assistant first, gpt-oss", {"messages": [A, Q]}, body(), ("messages[0]",), model=GPT_OSS),
+    Case(
+        "BED-06",
+        "the assistant first, another",
+        {"messages": [A, Q]},
+        body(),
+        ("messages[0]",),
+        model="nvidia.nemotron",
+    ),
     Case("BED-06", "the assistant first, Nova", {"messages": [A, Q]}, body(), ("messages[0]",), model=NOVA),
     Case("BED-06", "no message", {"messages": []}, {"modelId": PROMPT}, ("messages",)),
     Case("BED-06", "none at all", {}, {"modelId": PROMPT, "promptVariables": {"a": {"text": "b"}}}, ("messages",)),
@@ -172,8 +222,116 @@ CASES = (
         "BED-07",
         "a document, Claude",
         body(assistant(call()), user(result(), DOCUMENT)),
-        body(assistant(call()), user(result(content=[DOCUMENT]), TEXT)),
+        body(assistant(call()), user(result(), DOCUMENT, TEXT)),
         ("messages[2].content[1].document",),
+        "risk",
+        CLAUDE,
+    ),
+    Case(
+        "BED-07",
+        "a document, Mistral",
+        body(assistant(call()), user(result(), DOCUMENT)),
+        body(assistant(call()), user(result(content=[DOCUMENT]))),
+        ("messages[2].content[1].document",),
+        model=PIXTRAL,
+    ),
+    Case(
+        "BED-07",
+        "text and an image, another model",
+        body(assistant(call()), user(result(), TEXT, IMAGE)),
+        body(assistant(call()), user(result(), {"cachePoint": {"type": "default"}})),
+        ("messages[2].content[1].text", "messages[2].content[2].image"),
+        "risk",
+        GPT_OSS,
+    ),
+    Case(
+        "BED-09",
+        "videos, Claude",
+        body(assistant(call()), user(result(content=[video("bytes")]), video("bytes"))),
+        body(assistant(call()), user(result(content=[IMAGE]), IMAGE)),
+        ("messages[2].content[0].toolResult.content[0].video", "messages[2].content[1].video"),
+        model=CLAUDE,
+    ),
+    Case(
+        "BED-09",
+        "an image and a document in S3, Claude",
+        {"messages": [user(TEXT, in_s3("image"), in_s3("document"))]},
+        {"messages": [user(TEXT, IMAGE, DOCUMENT)]},
+        ("messages[0].content[1].image.source.s3Location", "messages[0].content[2].document.source.s3Location"),
+        model=NEWEST,
+    ),
+    Case(
+        "BED-09",
+        "a document in S3 in a result, Claude",
+        body(assistant(call()), user(result(content=[in_s3("document")]))),
+        OK,
+        ("messages[2].content[0].toolResult.content[0].document.source.s3Location",),
+        "risk",
+        CLAUDE,
+    ),
+    Case(
+        "BED-09",
+        "S3 in a result, Nova",
+        body(assistant(call()), user(result(content=[in_s3("image"), in_s3("video"), in_s3("document")]))),
+        body(assistant(call()), user(result(content=[in_s3("image")]), in_s3("video"), in_s3("document"), TEXT)),
+        (f"{RESULT}.content[1].video.source.s3Location", f"{RESULT}.content[2].document.source.s3Location"),
+        model="us.amazon.nova-2-lite-v1:0",
+    ),
+    Case(
+        "BED-09",
+        "the name of a document",
+        {"messages": [user(TEXT, {"document": {**DOCUMENT["document"], "name": "My_report.v2.pdf"}})]},
+        {"messages": [user(TEXT, {"document": {**DOCUMENT["document"], "name": "My report [2] - (new)"}})]},
+        ("messages[0].content[1].document.name",),
+    ),
+    Case(
+        "BED-09",
+        "another type",
+        asks(call(type="function")),
+        OK,
+        (f"{CALL}.type",),
+        model=CLAUDE,
+    ),
+    Case(
+        "BED-09",
+        "a MIME type as a format",
+        {"messages": [user(TEXT, {"video": {**video("bytes")["video"], "format": "video/mp4"}})]},
+        {"messages": [user(TEXT, video("bytes"))]},
+        ("messages[0].content[1].video.format",),
+        model=NOVA,
+    ),
+    Case(
+        "BED-09",
+        "the reasoning of Qwen, Claude",
+        body(additionalModelRequestFields={"reasoning_config": "high"}),
+        body(additionalModelRequestFields={"reasoning_config": {"type": "disabled"}}),
+        ("additionalModelRequestFields.reasoning_config",),
+        "risk",
+        CLAUDE,
+    ),
+    Case(
+        "BED-09",
+        "a newer value",
+        body(performanceConfig={"latency": "newer"}),
+        body(performanceConfig={"latency": "optimized"}),
+        ("performanceConfig.latency",),
+        "risk",
+    ),
+    Case(
+        "BED-08",
+        "blank text, Claude, in a result",
+        body(assistant(call()), user(result(content=[{"text": " "}]))),
+        body(A, user(TEXT, {"text": "\n"}, {"cachePoint": {"type": "default"}})),
+        (f"{RESULT}.content[0].text",),
+        "risk",
+        CLAUDE,
+    ),
+    Case(
+        "BED-08",
+        "blank text before a cache point, Claude",
+        body(A, user({"text": "\n"}, {"cachePoint": {"type": "default"}})),
+        body(A, user({"text": "\n"}, IMAGE)),
+        ("messages[2].content[0].text",),
         model=CLAUDE,
     ),
     Case("BED-08", "empty text", body(A, user(TEXT, {"text": ""})), body(A, Q), ("messages[2].content[1].text",)),
@@ -434,7 +592,15 @@ CASES = (
         {**chooses(auto={}), **ADAPTIVE},
         ("toolConfig.toolChoice",),
         "risk",
-        NEWEST,
+        "anthropic.claude-sonnet-5-v1:0",
+    ),
+    Case(
+        "ANT-30",
+        "forced with a budget, Opus 4.6",
+        {**chooses(tool={"name": "f"}), **ON},
+        {**chooses(tool={"name": "f"}), **ADAPTIVE},
+        ("toolConfig.toolChoice",),
+        model=NEWEST,
     ),
     Case(
         "ANT-31",

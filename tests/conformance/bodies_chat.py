@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.bodies import Body, chat
-from tests.bodies.chat import assistant_calls, call, result, system, tool, user
+from tests.bodies.chat import assistant, assistant_calls, call, result, system, tool, user
 from tests.conformance.case import Case
 
 USER = user()
@@ -17,6 +17,7 @@ def body(*messages: Body, **more: object) -> Body:
 LONG = "c" * 41
 IMAGE: Body = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 TEXT: Body = {"type": "text", "text": "r"}
+AUDIO: Body = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}
 SYSTEM = system()
 OK = body(assistant_calls(), result())
 
@@ -262,10 +263,65 @@ CASES = (
         "OAI-CHAT-17",
         "others",
         body(tools=[tool()], reasoning_effort="low"),
-        body(tools=[], reasoning_effort="low"),
+        body(tools=[tool()], reasoning_effort=None),
         ("reasoning_effort",),
-        "risk",
-        "o3-mini",
+        model="gpt-5.5-pro",
+    ),
+    Case(
+        "OAI-CHAT-17",
+        "the default effort",
+        body(tools=[tool()]),
+        body(tools=[{"type": "custom", "custom": {"name": "c"}}]),
+        ("reasoning_effort",),
+        model="gpt-6-mini",
+    ),
+    Case(
+        "OAI-CHAT-17",
+        "the first with the limit",
+        body(tools=[tool()], reasoning_effort="minimal"),
+        body(tools=[], reasoning_effort="minimal"),
+        ("reasoning_effort",),
+        model="openai/gpt-5.2",
+    ),
+    Case(
+        "OAI-CHAT-11",
+        "audio, in an earlier message",
+        body({"role": "user", "content": [AUDIO]}, assistant(), USER),
+        body({"role": "user", "content": [{"type": "text", "text": "q"}]}, assistant(), USER),
+        ("messages[1].content[0]",),
+        model="gpt-4.1",
+    ),
+    Case(
+        "OAI-CHAT-15",
+        "a later system message to o1-mini",
+        body(assistant(), SYSTEM, USER),
+        body(assistant(), USER),
+        ("messages[2].role",),
+        model="o1-mini-2024-09-12",
+    ),
+    Case(
+        "OAI-CHAT-23",
+        "too high",
+        body(temperature=2.01, top_p=1.01, top_logprobs=21, n=129),
+        body(temperature=2, top_p=1.0, top_logprobs=20, n=128),
+        ("temperature", "top_p", "top_logprobs", "n"),
+        model="gpt-4.1",
+    ),
+    Case(
+        "OAI-CHAT-23",
+        "too low",
+        body(temperature=-0.1, top_p=-1, presence_penalty=-2.1, frequency_penalty=-3, n=0),
+        body(temperature=0, top_p=0, presence_penalty=-2, frequency_penalty=2, n=1),
+        ("temperature", "top_p", "presence_penalty", "frequency_penalty", "n"),
+        model="gpt-4.1",
+    ),
+    Case(
+        "OAI-CHAT-23",
+        "web search",
+        body(web_search_options={}),
+        body(web_search_options=None),
+        ("web_search_options",),
+        model="o4-mini",
     ),
     Case(
         "OAI-CHAT-21",

@@ -40,7 +40,10 @@ def mcp(number: int = 0, **more: object) -> Body:
 
 body, call, result, without, USER = r.body, r.call, r.result, r.without, r.USER
 OK = body(call(), result(), **r.APART)
-REPLY = (thinks(), SAYS)
+SAID_AGAIN: Body = {**SAYS, "id": make_id("msg", 1)}
+CALLED, CALLED_AGAIN = call(id=make_id("fc")), call("call_2", id=make_id("fc", 1))
+SAID: Body = {**SAYS, "id": make_id("msg")}
+REPLY = (thinks(), SAID)
 CASES = (
     Case(
         "AZF-01",
@@ -115,15 +118,15 @@ CASES = (
     Case(
         "AZF-06",
         "encrypted reasoning of an older exchange",
-        body(sealed(1), SAYS, USER, sealed(2), SAYS),
-        body(SAYS, USER, sealed(2), SAYS, USER),
+        body(sealed(1), SAID, USER, sealed(2), SAID_AGAIN),
+        body(SAYS, USER, sealed(2), SAID, USER),
         ("input[1]",),
     ),
     Case(
         "AZF-06",
         "encrypted reasoning of an older step",
-        body(sealed(1), call(), result(), sealed(2), call("call_2"), result("call_2")),
-        body(call(), result(), sealed(2), call("call_2"), result("call_2")),
+        body(sealed(1), CALLED, result(), sealed(2), CALLED_AGAIN, result("call_2")),
+        body(call(), result(), sealed(2), CALLED_AGAIN, result("call_2")),
         ("input[1]",),
         "risk",
     ),
@@ -144,7 +147,7 @@ CASES = (
     Case(
         "AZF-07",
         "an item's id of another service",
-        body({**thinks(), "id": "rs_1"}, SAYS),
+        body({**thinks(), "id": "rs_1"}, SAID),
         body(*REPLY),
         ("input[1].id",),
         "risk",
@@ -180,7 +183,7 @@ CASES = (
     Case(
         "OAI-RESP-03",
         "the reasoning's id",
-        body({**thinks(), "id": make_id("msg")}, SAYS),
+        body({**thinks(), "id": make_id("cmp")}, SAID),
         body(*REPLY),
         ("input[1].id",),
     ),
@@ -188,18 +191,25 @@ CASES = (
     Case("OAI-RESP-05", "no call", body(result()), OK, ("input[1]",)),
     Case("OAI-RESP-05", "an output before its call", body(result(), call()), OK, ("input[1]",)),
     Case("OAI-RESP-07", "reasoning alone", body(thinks()), body(*REPLY), ("input[1]",)),
+    Case("OAI-RESP-07", "a message without its id", body(thinks(), SAYS), body(*REPLY), ("input[1]",)),
     Case("OAI-RESP-08", "a call's id", body(call(id=make_id("fc")), result()), OK, ("input[1].id",), "risk"),
     Case("OAI-RESP-09", "a message's id", body({**SAYS, "id": make_id("msg")}), body(SAYS), ("input[1].id",), "risk"),
     Case("OAI-RESP-10", "nothing is stored", body(*REPLY, store=False), body(*REPLY), ("input[1]",)),
     Case(
         "OAI-RESP-11",
         "a foreign seal",
-        body(thinks(encrypted_content="x"), SAYS),
+        body(thinks(encrypted_content="x"), SAID),
         body(*REPLY),
         ("input[1].encrypted_content",),
         "risk",
     ),
-    Case("OAI-RESP-13", "an id twice", body(*REPLY, *REPLY), body(*REPLY, thinks(1), SAYS), ("input[3].id",)),
+    Case(
+        "OAI-RESP-13",
+        "an id twice",
+        body(*REPLY, thinks(), SAID_AGAIN),
+        body(*REPLY, thinks(1), SAID_AGAIN),
+        ("input[3].id",),
+    ),
     Case("OAI-RESP-14", "a role that the schema has", body(message(r.TEXT, role="tool")), OK, ("input[1].role",)),
     Case(
         "OAI-RESP-15",
@@ -244,6 +254,13 @@ CASES = (
     ),
     Case("OAI-RESP-24", "no input", {}, {"previous_response_id": make_id("caresp")}, ("input",)),
     Case("OAI-RESP-24", "messages", body(messages=[]), OK, ("messages",)),
+    Case(
+        "OAI-RESP-26",
+        "too hot",
+        body(temperature=2.5, top_p=-0.5),
+        body(temperature=2, top_p=0),
+        ("temperature", "top_p"),
+    ),
     Case(
         "OAI-RESP-25",
         "two outputs",

@@ -101,7 +101,7 @@ CASES = (
         parameters(type="string", nullable=True),
         (f"{PARAMETER}.type",),
     ),
-    Case("GEM-23", "unknown type", parameters(type="enum"), parameters(type="Integer"), (f"{PARAMETER}.type",)),
+    Case("GEM-23", "unknown type", parameters(type="enum"), parameters(type="Integer"), (f"{PARAMETER}.type",), "risk"),
     Case(
         "GEM-23",
         "numbers in an enum",
@@ -177,5 +177,6 @@ CASES = (
         body(toolConfig={"functionCallingConfig": {"mode": "REQUIRED"}}),
         body(tool_config={"function_calling_config": {"mode": "NONE"}}),
         ("toolConfig.functionCallingConfig.mode",),
+        "risk",
     ),
 )

@@ -139,6 +139,22 @@ CASES: dict[str, tuple[Case, ...]] = {
             ("messages[1].tool_calls[1].id",),
         ),
         Case("COMP-11", "twice", body(*HISTORY, result()), OK, ("messages[3].tool_call_id",)),
+        Case(
+            "OAI-CHAT-22",
+            "reasoning of others",
+            body({**ANSWER, "reasoning": "t"}),
+            body({**ANSWER, "reasoning_content": "t"}),
+            ("messages[1].reasoning",),
+            "risk",
+        ),
+        Case(
+            "OAI-CHAT-22",
+            "reasoning of the user",
+            body({**USER, "reasoning_content": "t"}),
+            body(assistant_calls(reasoning_content="t"), result()),
+            ("messages[1].reasoning_content",),
+            "risk",
+        ),
     ),
     "ollama": (
         Case("COMP-12", "a string", OK, with_arguments({}), ARGUMENTS, "risk"),
@@ -198,6 +214,23 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
     ),
     "openrouter": (
+        Case(
+            "OAI-CHAT-01",
+            "OpenAI",
+            body(assistant_calls(call(LONG)), result(LONG)),
+            body(assistant_calls(call(LONG[1:])), result(LONG[1:])),
+            ("messages[1].tool_calls[0].id",),
+            model="openai/gpt-5-mini",
+        ),
+        Case(
+            "OAI-CHAT-01",
+            "any maker",
+            body(assistant_calls(call(LONG)), result(LONG)),
+            OK,
+            ("messages[1].tool_calls[0].id",),
+            "risk",
+            "openrouter/auto",
+        ),
         Case(
             "COMP-21",
             "missing",

@@ -8,8 +8,10 @@ from tests.conformance.case import ENVELOPE, Case
 
 USER = user()
 SAYS: Body = {"role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]}
+SAID: Body = {**SAYS, "id": "msg_1"}
 ENCRYPTED = "gAAAAABo"
 THINKS = reasoning(encrypted_content=ENCRYPTED)
+THINKS_2 = {**THINKS, "id": "rs_2"}
 MEANT: Body = {"type": "item_reference", "id": "rs_1"}
 WHO: Body = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "f", "arguments": "{}", "server_label": "s"}
 YES: Body = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
@@ -67,6 +69,16 @@ def computer() -> Body:
 
 def seen(output: object = SHOT) -> Body:
     return {"type": "computer_call_output", "call_id": "call_1", "output": output}
+
+
+def search(execution: str | None, call_id: str = "call_1") -> Body:
+    """A tool search without its status."""
+    more: Body = {} if execution is None else {"execution": execution}
+    return {"type": "tool_search_call", "call_id": call_id, "arguments": {}, **more}
+
+
+def file(**source: object) -> Body:
+    return {"role": "user", "content": [{"type": "input_file", **source}]}
 
 
 def body(*items: object, **more: object) -> Body:
@@ -129,7 +141,7 @@ CASES = (
     Case("OAI-RESP-02", "empty", body(call(id=""), result(), **APART), OK, ("input[1].id",)),
     Case("OAI-RESP-02", "a dash", body(call(id="fc_1-2"), result(), **APART), OK, ("input[1].id",), "risk"),
     Case(
-        "OAI-RESP-03", "of reasoning", body({**THINKS, "id": "thinking_0"}, SAYS), body(THINKS, SAYS), ("input[1].id",)
+        "OAI-RESP-03", "of reasoning", body({**THINKS, "id": "thinking_0"}, SAID), body(THINKS, SAID), ("input[1].id",)
     ),
     Case(
         "OAI-RESP-03",
@@ -142,25 +154,25 @@ CASES = (
         "OAI-RESP-03",
         "no id and nothing sealed",
         body({"type": "reasoning", "summary": []}, SAYS),
-        body(THINKS, SAYS),
+        body(THINKS, SAID),
         ("input[1].id",),
     ),
     Case(
         "OAI-RESP-03",
         "no id but sealed",
         body(without(THINKS, "id"), SAYS),
-        body(THINKS, SAYS),
+        body(THINKS, SAID),
         ("input[1].id",),
         "risk",
     ),
     Case(
-        "OAI-RESP-03", "no summary", body(without(THINKS, "summary"), SAYS), body(THINKS, SAYS), ("input[1].summary",)
+        "OAI-RESP-03", "no summary", body(without(THINKS, "summary"), SAID), body(THINKS, SAID), ("input[1].summary",)
     ),
     Case(
         "OAI-RESP-03",
         "a status",
-        body({**THINKS, "status": "completed"}, SAYS),
-        body(THINKS, SAYS),
+        body({**THINKS, "status": "completed"}, SAID),
+        body(THINKS, SAID),
         ("input[1].status",),
         "risk",
     ),
@@ -198,6 +210,14 @@ CASES = (
     ),
     Case("OAI-RESP-04", "a patch", body(patch()), body(patch(), patched()), ("input[1]",)),
     Case("OAI-RESP-04", "a computer", body(computer(), **APART), body(computer(), seen(), **APART), ("input[1]",)),
+    Case(
+        "OAI-RESP-04",
+        "a search of the client",
+        body(search("client"), **APART),
+        body(search("server"), search("client", "call_2"), result("call_2"), **APART),
+        ("input[1]",),
+    ),
+    Case("OAI-RESP-04", "a search of anybody", body(search(None), **APART), OK, ("input[1]",), "risk"),
     Case("OAI-RESP-04", "a program", body(PROGRAM, **APART), body(call(**{"async": True})), ("input[1]",), "risk"),
     Case("OAI-RESP-05", "no call", body(result()), body(result(), previous_response_id="resp_1"), ("input[1]",)),
     Case(
@@ -262,13 +282,47 @@ CASES = (
         ("input[5]",),
         "risk",
     ),
-    Case("OAI-RESP-07", "the user follows", body(THINKS, USER), body(THINKS, SAYS, USER), ("input[1]",)),
-    Case("OAI-RESP-07", "at the end", body(THINKS), body(THINKS, call(), result()), ("input[1]",)),
+    Case("OAI-RESP-07", "a message without its id", body(THINKS, SAYS), body(THINKS, SAID), ("input[1]",)),
+    Case(
+        "OAI-RESP-07",
+        "a custom call without its id, in an earlier turn",
+        body(THINKS, custom(), custom_result(), USER, store=True),
+        body(THINKS, custom(id="ctc_1"), custom_result(), USER, store=True),
+        ("input[1]",),
+        model="gpt-5.4",
+    ),
+    Case(
+        "OAI-RESP-07",
+        "a shell call without its id",
+        body(MEANT, shell(), shell_result(EXIT)),
+        body(MEANT, {**shell(), "id": "sh_1"}, shell_result(EXIT)),
+        ("input[1]",),
+        model="gpt-5.4",
+    ),
+    Case(
+        "OAI-RESP-07",
+        "mixed ids, nothing stored",
+        body(THINKS, SAYS, THINKS_2, call(), result(), store=False),
+        body(THINKS, SAID, THINKS_2, call(id="fc_1"), result(), store=False),
+        ("input[2]", "input[4]"),
+        "risk",
+    ),
+    Case(
+        "OAI-RESP-07",
+        "mixed ids, another maker",
+        body(THINKS, call(), result()),
+        body(THINKS, call(id="fc_1"), result()),
+        ("input[2]",),
+        "risk",
+        "grok-4",
+    ),
+    Case("OAI-RESP-07", "the user follows", body(THINKS, USER), body(THINKS, SAID, USER), ("input[1]",)),
+    Case("OAI-RESP-07", "at the end", body(THINKS), body(THINKS, call(id="fc_1"), result()), ("input[1]",)),
     Case(
         "OAI-RESP-07",
         "an output follows",
         body(call(), THINKS, result()),
-        body(THINKS, call(), result()),
+        body(THINKS, call(id="fc_1"), result()),
         ("input[2]",),
     ),
     Case(
@@ -281,8 +335,8 @@ CASES = (
     Case(
         "OAI-RESP-07",
         "two in a row",
-        body(THINKS, {**THINKS, "id": "rs_2"}, SAYS),
-        body(THINKS, SEARCH, SAYS),
+        body(THINKS, {**THINKS, "id": "rs_2"}, SAID),
+        body(THINKS, SEARCH, SAID),
         ("input[1]",),
         "risk",
     ),
@@ -297,8 +351,8 @@ CASES = (
     Case(
         "OAI-RESP-08",
         "of an earlier turn",
-        body(THINKS, SAYS, USER, SEARCH),
-        body(THINKS, SEARCH, SAYS),
+        body(THINKS, SAID, USER, SEARCH),
+        body(THINKS, SEARCH, SAID),
         ("input[4].id",),
         "risk",
         "gpt-5",
@@ -323,15 +377,15 @@ CASES = (
     Case(
         "OAI-RESP-10",
         "reasoning",
-        body(without(THINKS, "encrypted_content"), SAYS, **APART),
-        body(THINKS, SAYS, **APART),
+        body(without(THINKS, "encrypted_content"), SAID, **APART),
+        body(THINKS, SAID, **APART),
         ("input[1]",),
     ),
     Case(
         "OAI-RESP-10",
         "nothing sealed",
-        body({**THINKS, "encrypted_content": None}, SAYS, **APART),
-        body(without(THINKS, "encrypted_content"), SAYS),
+        body({**THINKS, "encrypted_content": None}, SAID, **APART),
+        body(without(THINKS, "encrypted_content"), SAID),
         ("input[1]",),
     ),
     Case(
@@ -352,24 +406,33 @@ CASES = (
     Case(
         "OAI-RESP-11",
         "another maker's",
-        body({**THINKS, "encrypted_content": "EqQBCgIYAhIM"}, SAYS),
-        body(THINKS, SAYS),
+        body({**THINKS, "encrypted_content": "EqQBCgIYAhIM"}, SAID),
+        body(THINKS, SAID),
         ("input[1].encrypted_content",),
         "risk",
         "gpt-5",
     ),
     Case(
         "OAI-RESP-11",
+        "OpenAI's, on Bedrock Mantle",
+        body(THINKS, SAID),
+        body({**THINKS, "encrypted_content": "rsn_5ZVr"}, SAID),
+        ("input[1].encrypted_content",),
+        "risk",
+        "openai.gpt-5.6-luna",
+    ),
+    Case(
+        "OAI-RESP-11",
         "an envelope",
-        body({**THINKS, "encrypted_content": ENVELOPE}, SAYS),
-        body(THINKS, SAYS),
+        body({**THINKS, "encrypted_content": ENVELOPE}, SAID),
+        body(THINKS, SAID),
         ("input[1].encrypted_content",),
     ),
     Case(
         "OAI-RESP-11",
         "an object",
-        body({**THINKS, "encrypted_content": {}}, SAYS),
-        body(THINKS, SAYS),
+        body({**THINKS, "encrypted_content": {}}, SAID),
+        body(THINKS, SAID),
         ("input[1].encrypted_content",),
     ),
     Case(
@@ -382,8 +445,8 @@ CASES = (
     Case(
         "OAI-RESP-13",
         "given and named",
-        body(THINKS, SAYS, USER, MEANT, SAYS),
-        body(THINKS, SAYS, USER, SAYS),
+        body(THINKS, SAID, USER, MEANT, {**SAYS, "id": "msg_2"}),
+        body(THINKS, SAID, USER, SAYS),
         ("input[4].id",),
     ),
     Case("OAI-RESP-14", "role tool", body({"role": "tool", "content": "r"}), OK, ("input[1].role",)),
@@ -404,6 +467,7 @@ CASES = (
         body({**SAYS, "status": "done"}),
         body({**SAYS, "status": "completed"}),
         ("input[1].status",),
+        "risk",
     ),
     Case(
         "OAI-RESP-14",
@@ -490,6 +554,28 @@ CASES = (
     Case("OAI-RESP-16", "missing", body(call(), without(result(), "output")), OK, ("input[2].output",)),
     Case(
         "OAI-RESP-16",
+        "a video as a file",
+        body(file(file_data="data:video/mp4;base64,AA=="), file(file_data="DATA:Image/PNG;base64,AA==")),
+        body(file(file_data="data:text/plain;base64,AA=="), file(file_data="AA==")),
+        ("input[1].content[0].file_data", "input[2].content[0].file_data"),
+    ),
+    Case(
+        "OAI-RESP-16",
+        "audio as a file of a custom tool",
+        body(custom(), custom_result(output=[{"type": "input_file", "file_data": "data:audio/wav;base64,AA=="}])),
+        body(custom(), custom_result(output=[{"type": "input_file", "file_data": "data:application/pdf;base64,AA=="}])),
+        ("input[2].output[0].file_data",),
+    ),
+    Case(
+        "OAI-RESP-16",
+        "a url of audio",
+        body(file(file_url="https://a.example/b.WAV?x=1.pdf"), file(file_url="https://a.example/c.mp4")),
+        body(file(file_url="https://a.example/b.pdf?x=1.wav"), file(file_url="https://a.example/mp4")),
+        ("input[1].content[0].file_url", "input[2].content[0].file_url"),
+        "risk",
+    ),
+    Case(
+        "OAI-RESP-16",
         "null",
         body(custom(), custom_result(output=None)),
         body(custom(), custom_result()),
@@ -515,6 +601,7 @@ CASES = (
         body(call(), result(status="failed")),
         body(call(), result(status="completed")),
         ("input[2].status",),
+        "risk",
     ),
     Case(
         "OAI-RESP-16",
@@ -522,6 +609,7 @@ CASES = (
         body(patch(), patched(status="incomplete")),
         body(patch(), patched(status="failed", output="no")),
         ("input[2].status",),
+        "risk",
     ),
     Case(
         "OAI-RESP-16",
@@ -595,6 +683,13 @@ CASES = (
         "risk",
     ),
     Case("OAI-RESP-16", "an error flag", body(call(), result(is_error=True)), OK, ("input[2].is_error",), "risk"),
+    Case(
+        "OAI-RESP-17",
+        "function for a search of the server",
+        body(search("server"), result(), **APART),
+        body(search("client"), result(), **APART),
+        ("input[2].type",),
+    ),
     Case("OAI-RESP-17", "custom call alone", body(custom()), body(custom(), custom_result()), ("input[1]",)),
     Case(
         "OAI-RESP-17",
@@ -630,6 +725,7 @@ CASES = (
         body(call(status="done"), result()),
         body(call(status="completed"), result()),
         ("input[1].status",),
+        "risk",
     ),
     Case(
         "OAI-RESP-17",
@@ -788,6 +884,14 @@ CASES = (
         body({**SEARCH, "call_id": "call_1"}, **APART),
         body(SEARCH, **APART),
         ("input[1].call_id",),
+        "risk",
+    ),
+    Case(
+        "OAI-RESP-20",
+        "an image that nobody stores",
+        body({"type": "image_generation_call", "id": "ig_1"}, store=False),
+        body({"type": "image_generation_call", "id": "ig_1", "result": "AA==", "status": "completed"}, store=False),
+        ("input[1].result", "input[1].status"),
         "risk",
     ),
     Case("OAI-RESP-20", "no id", body(without(SEARCH, "id")), body(SEARCH, **APART), ("input[1].id",), "risk"),

@@ -99,6 +99,12 @@ def _chat_cases(api: str, rule: str) -> Iterator[Case]:
     if api in ("deepseek", "qwen"):
         developer: Body = {"messages": [{"role": "developer", "content": "q"}, Q]}
         yield Case(rule, "the role developer", developer, least, ("messages[0].role",), model=MODELS.get(api))
+    if api == "mistral":
+        for bad, good in (
+            ({"temperature": 1.51}, {"temperature": 1.5}),
+            ({"top_p": -0.1}, {"top_p": 0, "temperature": 0}),
+        ):
+            yield Case(rule, f"{bad}", {**least, **bad}, {**least, **good}, tuple(bad))
     severity = "risk" if api == "mistral" else "reject"
     yield Case(rule, "'0.5'", {**least, "temperature": "0.5"}, least, ("temperature",), severity, MODELS.get(api))
 
@@ -137,6 +143,32 @@ def _anthropic_cases() -> Iterator[Case]:
     )
     for about, change, path, valid in rows:
         yield Case("ANT-42", about, {**least, **change}, {**least, **valid}, (path,))
+    for bad, good in ((-0.01, 0), (1.01, 1.0), (-1, 0.5)):
+        yield Case(
+            "ANT-42",
+            f"{bad} as temperature",
+            {**least, "temperature": bad},
+            {**least, "temperature": good},
+            ("temperature",),
+        )
+    yield Case("ANT-42", "1.01 as top_p", {**least, "top_p": 1.01}, {**least, "top_p": 1}, ("top_p",))
+    yield Case("ANT-42", "-1 as top_p", {**least, "top_p": -1}, {**least, "top_p": 0}, ("top_p",), "risk")
+    for model, bad, good in (
+        ("claude-opus-4-6-20260205", "xhigh", "max"),
+        ("claude-sonnet-4-6", "xhigh", "low"),
+        ("claude-opus-4-5-20251101", "max", "high"),
+        ("claude-opus-4-1", "low", None),
+        ("claude-haiku-4-5", "high", None),
+        ("claude-sonnet-4-20250514", "medium", None),
+        ("claude-haiku-4-6", "ultra", "xhigh"),
+        ("claude-fable-5", "", "max"),
+        ("claude-opus-4-8", 5, "xhigh"),
+    ):
+        effort: tuple[Body, Body] = ({"output_config": {"effort": bad}}, {"output_config": {"effort": good}})
+        path = ("output_config.effort",)
+        yield Case(
+            "ANT-42", f"effort {bad!r}, {model}", {**least, **effort[0]}, {**least, **effort[1]}, path, model=model
+        )
     yield Case("ANT-42", "null", {**least, "temperature": None}, least, ("temperature",), "risk")
     yield Case("ANT-42", "'0.5'", {**least, "temperature": "0.5"}, least, ("temperature",), "risk")
 
@@ -156,6 +188,10 @@ def _responses_cases() -> Iterator[Case]:
     )
     for about, change, path, valid in rows:
         yield Case("OAI-RESP-26", about, {**least, **change}, {**least, **valid}, (path,))
+    for temperature, top_p, logprobs in ((-0.01, -0.01, -1), (2.01, 1.01, 21)):
+        bad: Body = {"temperature": temperature, "top_p": top_p, "top_logprobs": logprobs}
+        good: Body = {"temperature": 2, "top_p": 0, "top_logprobs": 20}
+        yield Case("OAI-RESP-26", f"{top_p} as top_p", {**least, **bad}, {**least, **good}, tuple(bad))
     limit = {**least, "max_output_tokens": 8192.0}
     yield Case("OAI-RESP-26", "8192.0", limit, least, ("max_output_tokens",), "risk")
 
@@ -167,6 +203,10 @@ def _gemini_cases() -> Iterator[Case]:
         ("a list as temperature", {"temperature": [1]}, "temperature", {"top_p": 0.5}),
         ("a word as a limit", {"maxOutputTokens": "many"}, "maxOutputTokens", {"maxOutputTokens": "8192"}),
         ("a fraction as a limit", {"max_output_tokens": 1.5}, "max_output_tokens", {"max_output_tokens": 8192.0}),
+        ("too hot", {"temperature": 2.01}, "temperature", {"temperature": 2.0}),
+        ("too cold, in text", {"temperature": "-0.1"}, "temperature", {"temperature": "0"}),
+        ("too much", {"top_p": 1.01}, "top_p", {"top_p": 0}),
+        ("less than nothing", {"topP": -1}, "topP", {"topP": 1}),
         ("numbers as stop", {"stopSequences": [5]}, "stopSequences[0]", {"stopSequences": ["x"]}),
         ("a number as a MIME type", {"responseMimeType": 5}, "responseMimeType", {"responseMimeType": "text/plain"}),
         (

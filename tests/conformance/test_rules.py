@@ -261,6 +261,8 @@ PROFILE_EXAMPLES = [
     for profile in conformance.profile_names()
     for rule in RULEBOOK.values()
     if rule.id in {own.number for own in profiles.PROFILES[profile].own_rules} and rule.violation_example
+    # A rule of the API that the server has in another form: the example may not break it there.
+    if not rule.id.startswith("OAI-")
 ]
 
 

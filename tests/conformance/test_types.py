@@ -18,8 +18,15 @@ BOOLEANS = ("stream", "parallel_tool_calls", "safe_prompt", "enable_affective_di
 
 
 def _values(option: str) -> Iterator[Any]:
-    """The values, without objects, which the SDK takes for unset ones, and 0, which pydantic takes for false."""
-    return (value for value in JUNK if not isinstance(value, dict) and not (option in BOOLEANS and value == 0))
+    """The values, without objects, which the SDK takes for unset ones, and 0, which pydantic takes for false.
+
+    The types have no ranges.
+    """
+    ranged = option in ("temperature", "top_p")
+    for value in JUNK:
+        is_outside = ranged and isinstance(value, int | float) and value > 1
+        if not isinstance(value, dict) and not (option in BOOLEANS and value == 0) and not is_outside:
+            yield value
 
 
 def _rejects(body: dict[str, Any], api: str, rule: str) -> bool:

@@ -98,7 +98,8 @@ CASES = (
                         "file": {"filename": "one.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
                     },
                 ]
-            )
+            ),
+            model="gpt-audio",
         ),
     ),
     Case(

@@ -39,7 +39,7 @@ CASES = (
     Case(
         "thinking_from_another_model",
         "anthropic",
-        "the name in a body is not the model that signed: the thinking is kept",
+        "thinking belongs to the model that the body names: another one gets none",
         anthropic(
             user("Go."),
             anthropic_assistant(thinking("I should read a."), use("toolu_1", value={"path": "a"})),

@@ -200,7 +200,7 @@ CASES = (
         "openai-chat",
         "json_object, one stop word as a string, the older token limit",
         chat(
-            user("Answer in JSON."), response_format={"type": "json_object"}, stop="END", max_tokens=50, temperature=1.5
+            user("Answer in JSON."), response_format={"type": "json_object"}, stop="END", max_tokens=50, temperature=2.5
         ),
     ),
     Case(

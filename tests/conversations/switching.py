@@ -197,7 +197,7 @@ CASES = (
     Case(
         "opus_then_fable",
         "anthropic",
-        "a switch inside the family keeps the thinking: the name in a body is not the model that signed",
+        "a switch inside the family drops the thinking: it belongs to the model that the body names",
         anthropic(
             user("Go."),
             anthropic_assistant(thinking("First a."), text("Reading."), use("toolu_1", value={"path": "a"})),

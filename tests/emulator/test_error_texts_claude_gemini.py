@@ -96,10 +96,11 @@ DIFFERENT_TEXTS: dict[str, set[str]] = {
     "GEM-27": {"inside, before Gemini 3"},
     "BED-01": {"too long", "empty", "a number", "missing"},
     "BED-02": {case.about for case in B.CASES if case.rule == "BED-02"} - {"too long, replayed"},
-    "BED-05": {"in an assistant message", "one id in two turns"},
+    "BED-05": {"in an assistant message", "one id in two turns", "an id of an earlier turn, Claude"},
     "BED-08": {
         *("empty content", "empty system text", "blank text", "a result of nothing"),
         *("blank message, Nova", "blank message, Claude"),
+        *("blank text, Claude, in a result", "blank text before a cache point, Claude"),
     },
     # The sample is of Claude's rules, which are found under their own numbers.
     "BED-11": {case.about for case in B.CASES if case.rule == "BED-11"},
@@ -366,7 +367,8 @@ EXACT_TEXTS: dict[str, dict[str, str]] = {
         "'^[a-zA-Z0-9_-]+$'",
         "ANT-26 no signature": f"{INTRO} messages.1.content.0.thinking.signature: Field required",
         "ANT-31 redacted to nothing": f"{INTRO} messages.1.content.0: Invalid `data` in `redacted_thinking` block",
-        "MIS-01 an id to Mistral": f"{INTRO} Tool call id was tooluse_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+        "MIS-01 eight letters to Pixtral": f"{INTRO} Tool call id was tooluse_1 but must be a-z, A-Z, 0-9, with a "
+        "length of 9.",
     },
 }
 

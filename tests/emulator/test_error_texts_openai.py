@@ -140,6 +140,10 @@ DIFFERENT_TEXTS: dict[str, dict[str, str]] = {
             "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.",
         ),
     },
+    "OAI-CHAT-15": {
+        "a later system message to o1-mini": "Unsupported value: 'messages[2].role' does not support 'system' with "
+        "this model."
+    },
     "OAI-CHAT-07": {
         "an object": "Invalid type for 'messages[1].tool_calls': expected an array of objects, but got an object "
         "instead."
@@ -171,6 +175,7 @@ DIFFERENT_TEXTS: dict[str, dict[str, str]] = {
         "a local shell": "No tool output found for local shell call call_1.",
         "a patch": "No tool output found for apply patch call call_1.",
         "a computer": "No tool output found for computer call call_1.",
+        "a search of the client": "No tool output found for tool search call call_1.",
     },
     "OAI-RESP-05": {
         "of a shell": "No tool call found for shell call output with call_id call_1.",

@@ -300,7 +300,7 @@ def test_a_client_that_goes_away_does_no_harm(how: str, when: str, capfd: pytest
             wait_until(lambda: len(emulator.requests) == 8)
         assert send_request(emulator).status == 200
         # Until the last of them was told to nobody.
-        wait_until(lambda: not emulator._state.tasks)
+        wait_until(lambda: not emulator._server.server_state.tasks)
     assert capfd.readouterr() == ("", "")
 
 

@@ -404,6 +404,8 @@ ILL_FORMED = {
         (f"openai-responses OAI-RESP-06 {item} between, to DeepSeek" for item in ("a message", "reasoning")),
         "The model `deepseek-v4-flash` does not exist",
     ),
+    "openai-responses OAI-RESP-07 mixed ids, another maker": "The model `grok-4` does not exist",
+    "openai-responses OAI-RESP-11 OpenAI's, on Bedrock Mantle": "The encrypted content rsn_...5ZVr could",
     "openai-responses OAI-RESP-06 a message between": "The model `qwen3-max` does not exist",
     "openai-responses OAI-RESP-19 choice as in chat": "Tool choice 'f' not found in 'tools' parameter.",
 }

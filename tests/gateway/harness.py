@@ -8,6 +8,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from msgspec.structs import replace
+
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint, resolve
 from segue.emulator import Emulator, start
@@ -59,13 +61,21 @@ def running_gateway(
     raw: Sequence[RawRouteSettings] = (),
     whole_calls: bool = False,
     emulator_options: Mapping[str, Any] | None = None,
+    options_of: Mapping[str, Mapping[str, Any]] | None = None,
+    contexts: Mapping[str, int] | None = None,
     **settings: Any,
 ) -> Generator[Running]:
-    """Run a gateway with an emulated provider for each API in `scripts`, named `test-API`."""
+    """Run a gateway with an emulated provider for each API in `scripts`, named `test-API`.
+
+    `emulator_options` are those of all emulators, `options_of` those of one API; `contexts` are sizes of models by API.
+    """
     with ExitStack() as stack:
         options = emulator_options or {}
         emulators = {
-            api: stack.enter_context(start(api, script=script or None, **options)) for api, script in scripts.items()
+            api: stack.enter_context(
+                start(api, script=script or None, **{**options, **(options_of or {}).get(api, {})})
+            )
+            for api, script in scripts.items()
         }
         providers = {
             f"test-{api}": {"api": api, "base_url": emulator.base_url, "key_variable": "KEY"}
@@ -73,7 +83,8 @@ def running_gateway(
         }
 
         def find(name: str) -> Endpoint:
-            return resolve(name, {"KEY": "upstream-key", "AWS_REGION": "us-east-1"}, providers)
+            endpoint = resolve(name, {"KEY": "upstream-key", "AWS_REGION": "us-east-1"}, providers)
+            return replace(endpoint, context=(contexts or {}).get(endpoint.api))
 
         first = tuple(default) or (model_of(next(iter(scripts))),)
         loaded = GatewayRoutes(

@@ -169,7 +169,7 @@ def test_routes_select_by_name_size_and_content() -> None:
     routes = (
         RouteSettings((model_of("gemini"),), model="long-*", min_tokens=500),
         RouteSettings((model_of("anthropic"), model_of("gemini")), model="long-*", balance="round-robin"),
-        RouteSettings((model_of("kimi"),), model="thinker", thinking=True),
+        RouteSettings((model_of("kimi"),), model="thinker", reasoning=True),
     )
     scripts = {"anthropic": HELLO, "gemini": HELLO, "kimi": HELLO}
     with running_gateway(scripts, routes=routes, default=(model_of("kimi"),)) as gateway:

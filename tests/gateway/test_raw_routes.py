@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import anthropic
 import httpx2
@@ -125,6 +125,81 @@ def test_headers_of_the_connection_stay_on_it() -> None:
         assert response.headers["x-outer"] == "2"
         assert not {"x-inner", "set-cookie"} & {*response.headers}
         assert response.headers["x-request-id"].startswith("req_")
+
+
+CLIENT = "key-of+client/x="
+QUOTED = quote(CLIENT, safe="")
+SPELLINGS = (
+    *("key", "KEY", "Key", "k%65y", "%6b%65%79", "%4BEY", "k%2565y", "+key", "key+", "%20key", "key%20", "key%00"),
+    *("$key", "%24key", "key[]", "key%5B0%5D", "key%5b%5d"),
+)
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_key_in_the_query_is_not_passed_on(name: str) -> None:
+    clients = (ClientKey("ada", hash_key(CLIENT)),)
+    kept = "monkey=1&keys=2&q=%FF%C3%A9"
+    with raw_gateway(clients=clients, raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+        queries = [
+            *(f"{name}={QUOTED}", f"{name}={QUOTED}&{kept}", f"{kept}&{name}={QUOTED}", f"{kept};{name}={QUOTED}"),
+            *(
+                f"{name}=other&{kept}&{name}={QUOTED}",
+                f"{name}&{kept}",
+                f"{name}=&{kept}",
+                f"&&{name}={QUOTED};;{kept}",
+            ),
+        ]
+        for query in queries:
+            path = f"{gateway.url}/v1/files?{query}"
+            assert send_raw(path, f"authorization: Bearer {CLIENT}") == (400 if "[" in name else 200), query
+        for request in upstream.requests:
+            left = unquote(request.path).partition("?")[2]
+            assert set(parse_qs(left)) <= {"monkey", "keys", "q"}
+            assert "q=" not in left or "q=%FF%C3%A9" in request.path
+            assert CLIENT not in left
+            assert "other" not in left
+
+
+def send_raw(url: str, *headers: str) -> int:
+    """Return the status of a request whose target and headers are sent as they are."""
+    parts = urlsplit(url)
+    target = url.partition(parts.netloc)[2]
+    with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+        head = [f"GET {target} HTTP/1.1", "host: localhost", "connection: close", *headers, "", ""]
+        connection.sendall("\r\n".join(head).encode("latin-1"))
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+@pytest.mark.parametrize("name", ["x-api-key", "X-Api-Key", "x_api_key", "X_API_KEY", "x_goog-api_key", "Api_Key"])
+def test_a_key_in_a_header_is_not_passed_on(name: str) -> None:
+    with raw_gateway(raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+        lines = [f"{name}: own-secret", f"{name}: own-secret-too", "x-custom: kept", "Cookie: own-secret"]
+        assert send_raw(f"{gateway.url}/v1/files", *lines, "authorization: Basic own-secret") == 200
+        (received,) = upstream.requests
+        assert "own-secret" not in str(received)
+        assert received.headers["x-custom"] == "kept"
+        assert received.headers["authorization"] == "Bearer upstream-key"
+
+
+def test_the_client_key_is_passed_on_nowhere() -> None:
+    clients = (ClientKey("ada", hash_key(CLIENT)),)
+    with raw_gateway(clients=clients, raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+        odd = [f"x-trace: {CLIENT}", f"x-key-id: a {CLIENT} b", "x-custom: kept"]
+        for query in (f"token={QUOTED}", f"a=1&token={CLIENT}", f"x={quote(QUOTED)}", f"a[{QUOTED}]=1"):
+            status = send_raw(f"{gateway.url}/v1/files?{query}", f"x-api-key: {CLIENT}", *odd)
+            assert status == (400 if "[" in query else 200)
+        assert len(upstream.requests) == 3
+        assert CLIENT not in unquote(unquote(str(upstream.requests)))
+        assert {request.headers["x-custom"] for request in upstream.requests} == {"kept"}
+
+
+def test_all_headers_that_the_connection_names_stay_on_it() -> None:
+    with raw_gateway(raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+        lines = ["connection: x-one", "connection: X-Two , x-three", "x-one: 1", "x-two: 2", "X-Three: 3", "x-four: 4"]
+        assert send_raw(f"{gateway.url}/v1/files", *lines) == 200
+        (received,) = upstream.requests
+        assert not {"x-one", "x-two", "x-three"} & {*received.headers}
+        assert received.headers["x-four"] == "4"
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,12 @@ def read_bedrock(body: Body) -> Reading:
     return read_anthropic({"messages": texts})
 
 
-_OUTPUTS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+_OUTPUTS = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    # OAI-RESP-17
+    "tool_search_call": "function_call_output",
+}
 
 
 def read_responses(body: Body) -> Reading:
@@ -180,6 +185,8 @@ def read_responses(body: Body) -> Reading:
         if item.get("type") not in _OUTPUTS:
             continue
         found = waiting.get((_OUTPUTS[item["type"]], item.get("call_id")))
+        if item["type"] == "tool_search_call" and not found:
+            continue
         given = item["input"] if "input" in item else _parsed(item.get("arguments"))
         output = flat(found.pop(0).get("output", "")) if found else None
         reading.interactions.append(Interaction(item.get("call_id"), item.get("name", ""), given, output))

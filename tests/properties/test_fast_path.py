@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -22,8 +22,9 @@ from segue.fast import FastConversion, clear, convert_regular
 from segue.pipeline import Conversion, ConvertJob, convert_request
 from segue.wire.registry import WIRES
 from tests.budget import examples, sample
-from tests.conversations.build import Case
+from tests.conversations.build import Case, function_call, item, output, output_text, reasoning, responses
 from tests.conversations.table import CASES
+from tests.each import for_each
 from tests.properties import checks
 from tests.properties.bodies import BUILDERS, build_body
 from tests.properties.chaos import CHAOS, damaged
@@ -43,6 +44,7 @@ USUAL: dict[str, dict[str, Any]] = {
     "assistant": {"refusal": None, "annotations": [], "audio": None, "function_call": None, "reasoning_content": "hm"},
     "text": {"cache_control": {"type": "ephemeral"}, "citations": None},
     "tool_use": {"cache_control": {"type": "ephemeral"}, "caller": None},
+    "toolUse": {"type": "tool_use"},
     "tool_result": {"cache_control": {"type": "ephemeral"}, "is_error": False},
     "function_call": {"id": "fc_1", "status": "completed"},
     "output_text": {"annotations": [], "logprobs": []},
@@ -68,7 +70,8 @@ def as_sent(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
     body = {**copy.deepcopy(body), **data.draw(st.sampled_from(EXTRAS))}
     if data.draw(st.booleans()):
         for entry in objects_in([body.get("messages"), body.get("input"), body.get("contents")]):
-            usual = USUAL.get(str(entry.get("type") or entry.get("role")), {})
+            kind = "toolUse" if "toolUseId" in entry and "input" in entry else entry.get("type") or entry.get("role")
+            usual = USUAL.get(str(kind), {})
             for key in usual:
                 if key not in entry and data.draw(st.integers(0, 3)) == 0:
                     entry[key] = usual[key]
@@ -259,3 +262,30 @@ def test_parts_without_a_type_skip_the_fast_path(source: str, is_detected: bool)
     data = encode_json({key: [{"role": "user", "content": "Go."}, *UNTYPED[source]]})
     job = ConvertJob(target=WIRES["gemini"], source=None if is_detected else WIRES[source])
     assert convert_regular(data, job) is None
+
+
+@pytest.mark.parametrize("item_id", [True, False])
+@pytest.mark.parametrize("order", ["rco", "cro", "rcro", "comr", "corm"])
+@for_each("target", ["openai-responses", "azure-foundry", "openai-chat", "anthropic"])
+def test_reasoning_anywhere_in_a_turn(order: str, item_id: bool, target: str) -> None:
+    """OAI-RESP-07: same-API, only reasoning right before a message or a call of its reply is sent."""
+    items = [item("user", "go")]
+    for number in range(3):
+        for place, kind in enumerate(order):
+            thought = reasoning(f"rs_{number}{place}", summary="hm")
+            made = {
+                "r": thought if item_id else {key: value for key, value in thought.items() if key != "id"},
+                "c": function_call(f"call_{number}", id=f"fc_{number}", status="completed"),
+                "o": output(f"call_{number}", "found"),
+                "m": output_text("So.", f"msg_{number}"),
+            }
+            items.append(made[kind])
+        items.append(item("user", "more"))
+    data = json.dumps(responses(*items, model=None, store=False)).encode()
+    job = ConvertJob(target=WIRES[target], source=WIRES["openai-responses"])
+    agree(data, job)
+    converted = convert_whole(data, job).rendered.body
+    sent = converted.get("input", []) if target == "openai-responses" else []
+    for before, after in pairwise([*sent, {}]):
+        has_id = before.get("type") == "reasoning" and "id" in before
+        assert not has_id or after.get("type") == "function_call" or after.get("role") == "assistant"

@@ -96,17 +96,22 @@ def requests(draw: st.DrawFn, items: Items) -> list[Items]:
     """The items of each request: more and more of them, some changed or dropped in between."""
     made: list[Items] = []
     marks = draw(st.booleans())
+    said = [item for item in items if item.get("role") == "user"]
     length = min(len(items), max(3, len(items) - 16))
     while length <= len(items) and len(made) < 12:
         sent = items[:length]
         made.append(mark_last(sent) if marks and sent else sent)
-        step = draw(st.sampled_from(["on", "on", "on", "on", "on", "again", "fork", "edit"]))
+        step = draw(st.sampled_from(["on", "on", "on", "on", "on", "again", "fork", "edit", "rewind"]))
         if step == "fork":
             items = items[: length - draw(st.integers(1, 3))] + items[length:]
             length = max(length - 3, 1)
         elif step == "edit" and length > 1:
             place = draw(st.integers(0, length - 1))
             items = [*items[:place], *items[place + 1 :]]
+        elif step == "rewind" and said:
+            back = max(length - draw(st.integers(1, 4)), 1)
+            items = [*items[:back], draw(st.sampled_from(said)), *items[length:]]
+            length = back
         length += 0 if step == "again" else draw(st.integers(1, 3))
     return made
 
@@ -179,6 +184,54 @@ def test_conversation_is_continued(target: str, repeat_ids: bool) -> None:
     ]
     assert continued[:2] == [False, True]
     assert all(continued[5:])
+
+
+STEPS = ("turn", "turn", "turn", "user", "text", "rewind", "rewind", "fork", "edit")
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_rewound_and_forked_conversations_equal_the_full_pipeline(target: str) -> None:
+    """A user goes back and says something else, takes up an earlier branch, or edits a message; short and long."""
+
+    @examples(4)
+    @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 5)), min_size=6, max_size=16))
+    def run(steps: list[tuple[str, int]]) -> None:
+        fast.clear()
+        items: Items = [user("go")]
+        branches: list[Items] = [items]
+        for number, (step, size) in enumerate(steps):
+            match step:
+                case "turn":
+                    items = [*items, *turns(number, number + 1)]
+                case "user":
+                    items = [*items, user(f"message {number}")]
+                case "text":
+                    items = [*items, assistant(f"text {number}")]
+                case "rewind":
+                    branches.append(items)
+                    items = [*items[: max(len(items) - size, 1)], user(f"instead {number}")]
+                case "fork":
+                    items = branches[size % len(branches)]
+                case _:
+                    place = max(len(items) - size, 0)
+                    edited = {**items[place], "content": f"edited {number}"}
+                    items = [*items[:place], edited, *items[place + 1 :]]
+            note(f"{step} {size}")
+            compare(encode(items), target=target, source="openai-chat")
+
+    run()
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("turns_made", [1, 5])
+def test_user_speaks_in_place_of_a_reply(target: str, turns_made: int) -> None:
+    """A rewind to results, and a user message after them: Mistral needs a message between, which is reported."""
+    begun = [user("go"), *turns(0, turns_made)]
+    longer = [*begun, assistant("So."), user("Thanks."), *turns(turns_made, turns_made + 1)]
+    for items in (begun, [*begun, assistant("So.")], [*begun, assistant("So."), user("Thanks.")], longer):
+        compare(encode(items), target=target, source="openai-chat")
+    for items in ([*begun, user("Stop.")], [*begun, user("Stop."), assistant("Yes.")], begun):
+        compare(encode(items), target=target, source="openai-chat")
 
 
 def claude_items(turns_made: int, *, marked: bool = True) -> Items:

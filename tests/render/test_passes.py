@@ -272,6 +272,14 @@ def test_input_is_not_mutated(constraints: Constraints):
     assert repr(request) == before
 
 
+@pytest.mark.parametrize(("given", "sent"), [(-1, 0), (-0.0, 0), (0, 0), (0.7, 0.7), (1, 1), (1.01, 1), (1e300, 1)])
+def test_number_outside_its_range_becomes_the_nearest_and_is_reported(given, sent):
+    row, report = Constraints("a", "a", option_ranges={"top_p": (0, 1)}), Report()
+    out = render(Request((), options=Options(top_p=given, temperature=given)), row, Policy(), report)
+    assert (out.options.top_p, out.options.temperature) == (sent, given)
+    assert [finding.subject for finding in report.findings] == ([] if given == sent else ["top_p"])
+
+
 def test_every_pass_has_its_place_in_the_theory():
     from segue.render import passes
 

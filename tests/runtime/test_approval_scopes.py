@@ -59,7 +59,7 @@ def check(permissions: Permissions, question: ApprovalRequest, approver: Chooser
     [
         ("git log --oneline", ["git log *", "git *"]),
         ("timeout 5 git status", ["git status *", "git *"]),
-        ("git add a && git commit -m x", ["git add *, git commit *", "git *"]),
+        ("git add a && git commit -m x", ["git add *, git commit *"]),
         ("pytest -q tests", ["pytest *"]),
         ("./run-checks fast", ["./run-checks *"]),
         ("git log | head -3", ["git log *, head *", "git *, head *"]),
@@ -101,7 +101,7 @@ def test_scopes_of_a_command(text: str, labels: list[str], tmp_path: Path) -> No
     [
         ("git status", True),
         ("git", True),
-        ("git push origin main", True),
+        ("git push origin main", False),
         ("git log | git shortlog", True),
         ("timeout 5 git log", True),
         ("git status; rm -rf x", False),
@@ -145,7 +145,7 @@ def test_wider_rule_does_not_override_a_rule_that_asks_or_denies(tmp_path: Path)
     permissions = Permissions(ask=["shell(git push *)"], deny=["shell(git reset *)"], folder=tmp_path)
     chooser = Chooser(2, 0)
     assert check(permissions, command("git log", tmp_path), chooser) is None
-    assert check(permissions, command("git fetch", tmp_path), None) is None
+    assert check(permissions, command("git status", tmp_path), None) is None
     assert check(permissions, command("git push", tmp_path), chooser) is None
     assert chooser.labels == []
     assert "the deny rule" in (check(permissions, command("git reset --hard", tmp_path), chooser) or "")

@@ -305,7 +305,7 @@ def test_old_journals_and_unneeded_contents_are_deleted(work: Work) -> None:
     delete_journals(work.base, "talk")
     os.utime(work.base / "pruned", (0, 0))
     Checkpoints(work.base, work.folder, "another").record_write(
-        "call", "write_file", work.folder / "c.txt", work.folder, b"c"
+        "call", "write_file", work.folder / "c.txt", work.folder, b"c", 0o644
     )
     prune(work.base, now=now + 7_200)
     assert len(list(work.base.glob("*/contents/*/*"))) == 1

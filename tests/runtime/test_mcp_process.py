@@ -20,6 +20,7 @@ from segue.runtime import mcp_process
 from segue.runtime.mcp import McpServers, parse_servers
 from segue.runtime.mcp_process import LineSplitter, run_server
 from segue.runtime.tool_types import Context, ToolError
+from segue.runtime.tools import shell_process
 
 SCRIPT = Path(__file__).with_name("mcp_odd_server.py")
 LIST = '"result": {"tools": [{"name": "good", "inputSchema": {"type": "object"}}]}'
@@ -114,7 +115,8 @@ def test_cancelling_a_start_leaves_no_open_file(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_read_its_input_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_process, "_END_STEPS", ((0, 0.0), (15, 0.0), (9, 60.0)))
+    monkeypatch.setattr(mcp_process, "_CLOSE_SECONDS", 0.0)
+    monkeypatch.setattr(shell_process, "_GRACE", 0.0)
     lines: deque[str] = deque(maxlen=3)
     script = 'trap "" TERM; echo "$$" >&2; while :; do sleep 60; done'
 

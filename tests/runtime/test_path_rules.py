@@ -171,8 +171,13 @@ GUARDED = """
 .git-credentials bitbucket-pipelines.yml .config/nvim/init.lua .config/fish/config.fish
 .local/bin/x .tmux.conf .kiro/x .windsurf/x x.code-workspace
 .github/hooks/x.json .nvim/x.lua .lazy.lua mise-tasks/x .mise-tasks/x .yarn/releases/x.cjs .cirrus.yml .cirrus.star
+.yarn/plugins/x .vs/tasks.vs.json .lvimrc .gitpod.yml .replit .agents/x .autoenv.zsh
 appveyor.yml .appveyor.yml Jenkinsfile .tekton/x.yaml .semaphore/semaphore.yml .bazelrc .envrc.local .run/x.run.xml
-.ctags.d/x.ctags
+.ctags.d/x.ctags .pi/settings.json lefthook.toml .lefthook.json lefthook-local.yml .lefthook-local.yaml
+.lefthook-local.toml .lefthook/pre-commit/x.sh mise/config.toml mise/config.local.toml mise/config.ci.toml
+rust-toolchain rust-toolchain.toml .huskyrc .huskyrc.js .git-hooks/pre-commit .simple-git-hooks.json
+.simple-git-hooks.js simple-git-hooks.cjs hk.pkl prek.toml captainhook.json .drone.yaml .build.yml .builds/x.yml
+.zuul.yaml cloudbuild.yaml .ycm_extra_conf.py
 """
 FOLDERS = """
 .claude .cursor .gemini .codex .zed .devcontainer .github/workflows .github .husky .vscode .idea .opencode .qwen .git
@@ -181,7 +186,7 @@ FOLDERS = """
 UNGUARDED = """
 AGENTS.md CLAUDE.md GEMINI.md .cursorrules .github/CODEOWNERS .github/copilot-instructions.md github/workflows/ci.yml
 workflows/ci.yml claude/x .gitignore .config/app.toml vimrc Makefile package.json .env .editorconfig
-mise/x.py local/bin/x .env.local run/x yarn/x
+mise/x.py mise/x/config.toml lefthook/x.yml lefthook.md local/bin/x .env.local run/x yarn/x .yarn/cache/x.zip agents/x
 """
 
 

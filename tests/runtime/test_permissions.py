@@ -11,6 +11,7 @@ from segue.runtime.environ import child_environment, secret_variables
 from segue.runtime.permission_rules import parse_rule
 from segue.runtime.permissions import Permissions
 from segue.runtime.tool_types import ApprovalRequest
+from segue.runtime.tools.fetch import fetch_url
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_commands import find_commands, split_simple_commands
 from tests.budget import examples
@@ -67,6 +68,43 @@ def test_a_host_is_not_found_in_a_path():
     rules = Permissions(allow=["fetch_url(https://*.example.com/*)"])
     for address in ("https://evil.com/x.example.com/", "https://evil.com?.example.com/", "https://a@evil.com/"):
         assert rules.decide(ApprovalRequest("fetch_url", address, "fetch"))[0] == "ask"
+
+
+# (the tool, its subject, a pattern, whether it allows this)
+SIBLINGS = [
+    ("fetch_url", "https://docs.example.com/a", "docs.example.com/*", False),
+    ("fetch_url", "https://evil.com/docs.example.com/a", "*docs.example.com/*", False),
+    ("fetch_url", "https://evil.com/r?u=https://good.com/", "*/r?u=https://good.com/*", False),
+    ("fetch_url", "https://evil.com/", "*", True),
+    ("fetch_url", "https://good.com/", "http*://good.com/*", True),
+    ("fetch_url", "https://good.com.evil.com/", "https://good.com*", False),
+    ("fetch_url", "https://good.com:8443/", "https://good.com/*", False),
+    ("fs__read", '{"path":"/srv/a.txt"}', '{"path":"/srv/*"}', True),
+    ("fs__read", '{"path":"/srv/../etc/passwd"}', '{"path":"/srv/*"}', False),
+    ("fs__read", '{"path":"/srv/a/.."}', '{"path":"/srv/*"}', False),
+    ("fs__read", '{"path":"/work\\\\..\\\\x"}', '{"path":"/work*"}', False),
+    ("fs__read", '{"path":"file:///srv/%2e%2e/x"}', '{"path":"file:///srv/*"}', False),
+    ("fs__read", '{"path":"/srv/../a"}', '{"path":"/srv/../*"}', True),
+    ("fs__read", '{"path":"/srv/../a"}', "*", True),
+    ("fs__read", '{"text":"wait... and see"}', '{"text":"*"}', True),
+]
+
+
+@pytest.mark.parametrize(("tool", "subject", "pattern", "is_allowed"), SIBLINGS)
+def test_a_wildcard_stays_within_what_its_rule_names(tool, subject, pattern, is_allowed):
+    verdict = Permissions(allow=[f"{tool}({pattern})"]).decide(ApprovalRequest(tool, subject, "call"))[0]
+    assert verdict == ("allow" if is_allowed else "ask")
+    assert Permissions(allow=[f"{tool}({subject})"]).decide(ApprovalRequest(tool, subject, "call"))[0] == "allow"
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a.example/b/..%2fc", "https://a.example/b%2F../c", "https://a.example/b/%2e%2e%5cc"]
+)
+def test_encoded_dots_of_an_address_need_an_exact_rule(url, tmp_path):
+    question = fetch_url(look_up=lambda *_: ("93.184.216.34",)).approval_request({"url": url}, tmp_path)
+    assert question is not None
+    assert Permissions(allow=["fetch_url(https://a.example/*)"]).decide(question)[0] == "ask"
+    assert Permissions(allow=[f"fetch_url({question.subject})"]).decide(question)[0] == "allow"
 
 
 @pytest.mark.parametrize(
@@ -281,11 +319,26 @@ def test_denial_without_approver_names_the_missing_rule():
     assert "requires approval of each call" in (check_permission(Permissions(ask=["write_file"]), WRITE, None) or "")
 
 
-@pytest.mark.parametrize("command", ["ls $(pwd) > 'x y'", "a\nb", 'say "hi" *', "f(x)"])
+@pytest.mark.parametrize("command", ["ls $(pwd) > 'x y'", "a\nb", 'say "hi" $(*)', "f(x)"])
 def test_the_rule_that_is_named_does_it(command, tmp_path):
     question = shell().approval_request({"command": command}, tmp_path)
     assert question is not None
     assert Permissions(allow=[f"shell({command})"]).decide(question)[0] == "allow"
+
+
+def test_a_denial_does_not_name_a_rule_that_would_not_allow_the_call(tmp_path):
+    question = shell().approval_request({"command": "date *"}, tmp_path)
+    output = check_permission(Permissions(allow=["shell(date *)"], folder=tmp_path), question, None) or ""
+    assert "are wildcards in rules" in output
+    assert "allow =" not in output
+
+
+@pytest.mark.parametrize("command", ["python -c 'print(2*3)'", 'sed -i "s/a*/b/w x" y', "sort -o x a\\*b"])
+def test_a_rule_with_a_quoted_wildcard_is_exact(command, tmp_path):
+    question = shell().approval_request({"command": command}, tmp_path)
+    assert question is not None
+    assert Permissions(allow=[f"shell({command})"], folder=tmp_path).decide(question)[0] == "allow"
+    assert Permissions(allow=[f"shell({command.split()[0]} *)"], folder=tmp_path).decide(question)[0] == "ask"
 
 
 def test_one_question_at_a_time():

@@ -14,6 +14,7 @@ from segue._rendered import Rendered
 from segue.bridge import aws
 from segue.bridge.providers import Endpoint, Secret
 from segue.emulator import Emulator, start
+from segue.emulator.steps import ErrorStep
 from segue.errors import ProviderError, ProviderErrorCause
 from segue.runtime.events import RetryScheduled
 from segue.runtime.provider_client import ProviderClient, RetryPolicy, Timeouts
@@ -148,6 +149,24 @@ def test_every_fault_has_its_cause(api: str, fault: str, cause: ProviderErrorCau
     assert error.retry_after == (1.0 if fault == "rate-limit" else None)
     assert [waiting.attempt for waiting in retries] == list(range(1, requests))
     assert {waiting.why for waiting in retries} <= {error.brief}
+
+
+@pytest.mark.parametrize("fault", ["slow-start", "rate-limit"])
+def test_another_endpoint_that_is_free_takes_over_at_once(fault: str) -> None:
+    """A silent provider, and one that asks for a pause, are not waited for."""
+    faults = [fault] if fault == "slow-start" else []
+    with start("anthropic", script=lambda _: (ErrorStep(429, "No.", 30.0),), faults=faults, patience=LONG) as emulator:
+
+        async def send() -> None:
+            request = render_request("anthropic")
+            async with ProviderClient() as client:
+                target = make_endpoint("anthropic", emulator.base_url)
+                await client.open(target, request.fragments, request.open_reader, first_byte=0.25 if faults else 100.0)
+
+        with pytest.raises(ProviderError) as raised:
+            run(send())
+        assert len(emulator.requests) == 1
+    assert raised.value.cause == ("timeout" if fault == "slow-start" else "rate-limited")
 
 
 @every_api

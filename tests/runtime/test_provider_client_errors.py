@@ -179,7 +179,7 @@ def encode_stream(api: str, *events: Any) -> bytes:
     names = RenderContext(
         IdMap(wire.id_scheme(parse_model(wire.default_model)), provider=wire.provider), NameMap(ANY_NAME), Report()
     )
-    renderer = wire.stream_renderer(names, wire.default_model, None)
+    renderer = wire.stream_renderer(names, wire.default_model)
     return b"".join(renderer.render((event,)) for event in events)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.runtime.events import (
     CallEnded,
+    ConversationCompressed,
     ExchangeEnded,
     ModelSwitched,
     ReasoningDelta,
@@ -145,6 +148,49 @@ def test_failover_switches_stays_and_loses_nothing(tmp_path: Path) -> None:
             assert moved.provider == "kimi"
             assert "openai-responses" in moved.why
             assert harness.rejections == []
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        ("error 401 Incorrect API key.", "rejected the key (401): Incorrect API key"),
+        ("error 404 No such model.", "has no such model"),
+        ("error 503 Later.", "is overloaded"),
+        ("error 402 No credit.", "has no credit left"),
+    ],
+)
+@pytest.mark.parametrize("route", [Failover, RoundRobin])
+def test_failed_model_is_reported_once_and_left_out(route: Any, error: str, why: str, tmp_path: Path) -> None:
+    async def play() -> None:
+        scripts = {"openai-responses": "\n---\n".join([error] * 9), "kimi": "\n---\n".join(["say Done."] * 9)}
+        async with open_harness(scripts, tmp_path, route=route) as harness:
+            for _ in range(3):
+                assert (await harness.session.ask("Go.")).text == "Done."
+            requests = len(harness.providers["openai-responses"].requests)
+            assert requests == (2 if "503" in error else 1), "those of the first exchange"
+            [moved] = harness.events_of(ModelSwitched)
+            assert why in moved.why
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("larger", [True, False])
+def test_too_long_conversation_goes_to_a_larger_model_before_it_is_compressed(larger: bool, tmp_path: Path) -> None:
+    async def play() -> None:
+        scripts = {"anthropic": None, "gemini": "say Done."}
+        faults = {"anthropic": ["context-length@1"]}
+
+        def route(endpoints: Any) -> Failover:
+            first, second = endpoints
+            return Failover([replace(first, context=100), replace(second, context=10_000_000 if larger else 50)])
+
+        async with open_harness(scripts, tmp_path, route=route, faults=faults) as harness:
+            ended = await harness.session.ask("long " * 500)
+            assert len(harness.providers["gemini"].requests) == larger
+            assert (ended.outcome == "answered") == larger
+            assert not harness.events_of(ConversationCompressed)
 
     asyncio.run(play())
 

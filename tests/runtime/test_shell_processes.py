@@ -107,8 +107,12 @@ asyncio.run(shell().run({"command": sys.argv[1]}, Context(pathlib.Path(sys.argv[
 """
 
 
-def test_all_processes_end_with_a_killed_agent(tmp_path):
-    command = f"{START_ALL}\n{WAIT_FOR_ALL}\necho ready; sleep 3600"
+STOP = "kill -STOP $PPID; until grep -q '^State:.T' /proc/$PPID/status; do :; done"
+
+
+@pytest.mark.parametrize("before", ["", STOP])
+def test_all_processes_end_with_a_killed_agent(before, tmp_path):
+    command = f"{START_ALL}\n{WAIT_FOR_ALL}\n{before}\necho ready; sleep 3600"
     with subprocess.Popen(
         [sys.executable, "-u", "-c", AGENT, command, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as running:

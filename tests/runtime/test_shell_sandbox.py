@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -12,10 +14,11 @@ from typing import Any
 import pytest
 
 from segue.runtime.permissions import Permissions
-from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Approver, Context, Result
-from segue.runtime.toolbox import Toolbox
+from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Context
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_sandbox import ShellSandbox, find_sandbox
+from tests.sandboxes import find_real
+from tests.sandboxes import run_inside as run
 
 # Accepts only the options that segue uses, and fails as commands inside do: `prevented` writes outside.
 STAND_IN = """#!{python}
@@ -45,13 +48,6 @@ os.execvp(command[0], command)
 """
 
 
-def find_real(tmp_path: Path) -> ShellSandbox:
-    found = find_sandbox(tmp_path / "temporary")
-    if isinstance(found, str):
-        pytest.skip(found)
-    return found
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for name in ("work", "temporary", "outside"):
@@ -69,20 +65,6 @@ def stand_in(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> S
     found = find_sandbox(tmp_path / "temporary")
     assert isinstance(found, ShellSandbox), found
     return found
-
-
-def run(
-    sandbox: ShellSandbox, folder: Path, command: str, approve: Approver | None = None, **rules: Any
-) -> tuple[str, bool]:
-    async def go() -> Result:
-        box = Toolbox([shell(sandbox=sandbox)], folder, Permissions(folder=folder, **rules))
-        tool = box.find("shell")
-        assert tool is not None
-        result: Any = tool.run({"command": command}, Context(folder, approve=approve))
-        return await result
-
-    result = asyncio.run(go())
-    return str(result.content), result.error
 
 
 class Answer:
@@ -141,7 +123,8 @@ def test_rule_runs_a_command_outside_at_once(stand_in: ShellSandbox, folder: Pat
 def test_wider_rule_outside_stays_safe(folder: Path) -> None:
     permissions = Permissions(allow=["unsandboxed_shell(git *)"], folder=folder)
     for command, action in (
-        ("git push", "allow"),
+        ("git log", "allow"),
+        ("git push", "ask"),
         ("git push; rm x", "ask"),
         ("git -c core.pager=x log", "ask"),
         ("git log > x", "ask"),
@@ -156,21 +139,21 @@ def test_wider_rule_outside_stays_safe(folder: Path) -> None:
 
 
 def test_command_line(folder: Path, tmp_path: Path) -> None:
-    for name in (".git/hooks", ".vscode", "src"):
+    for name in (".git/hooks", ".vscode", "src/.git", "node_modules/x/.vscode"):
         (folder / name).mkdir(parents=True)
-    for name in (".git/config", ".git/index", ".envrc", ".segue.toml"):
+    for name in (".git/config", "src/.envrc", ".segue.toml", "mcp.json"):
         (folder / name).touch()
-    (folder / ".mcp.json").symlink_to("src")
+    (folder / ".mcp.json").symlink_to("mcp.json")
     sandbox = ShellSandbox("bwrap", tmp_path / "temporary")
     words = sandbox.wrap(["bash", "-c", "true"], folder)
     assert words[-4:] == ["--", "bash", "-c", "true"]
     assert "--unshare-net" in words
-    at = words.index("--bind")
-    assert words[at : at + 6] == ["--bind", str(tmp_path / "temporary"), "/tmp", "--bind", str(folder), str(folder)]
-    protected = {words[n + 1] for n in range(at, len(words)) if words[n] == "--ro-bind"}
-    assert protected == {
-        str(folder / name) for name in (".git/hooks", ".git/config", ".vscode", ".envrc", ".segue.toml")
-    }
+    options = " ".join(words)
+    assert f"--bind {tmp_path}/temporary /tmp" in options
+    assert f"--bind {folder} {folder}" in options
+    protected = {words[n + 1] for n in range(len(words)) if words[n] == "--ro-bind" and str(folder) in words[n + 1]}
+    names = (".git", ".vscode", ".segue.toml", "mcp.json", "src/.git", "src/.envrc")
+    assert protected == {str(folder / name) for name in names}
     assert "--unshare-net" not in ShellSandbox("bwrap", tmp_path, has_network=True).wrap(["true"], folder)
 
 
@@ -214,6 +197,25 @@ def test_writes_stay_in_the_folder(folder: Path, tmp_path: Path) -> None:
     assert run(sandbox, folder, "cat /etc/passwd > copy") == ("[no output; exit code 0]", False)
 
 
+def test_run_without_a_sandbox_says_how_many_tests_were_skipped(tmp_path: Path) -> None:
+    test = f"{__file__}::{test_writes_stay_in_the_folder.__name__}"
+    options = ("-p", "no:cacheprovider", "-p", "no:inline_snapshot", "-p", "no:xdist")
+    environment = {**os.environ, "PATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, test],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    line, closing = ended.stdout.splitlines()[-2:]
+    assert line == "1 test of the sandbox skipped: " + (
+        "bubblewrap (bwrap) is not installed" if sys.platform == "linux" else "bubblewrap is for Linux only"
+    )
+    assert closing.strip("= ").startswith("1 skipped in ")
+
+
 def test_exit_codes_signals_and_background_processes(folder: Path, tmp_path: Path) -> None:
     sandbox = find_real(tmp_path)
     assert run(sandbox, folder, "exit 7") == ("[exit code 7]", True)
@@ -230,8 +232,7 @@ def test_network_is_off(folder: Path, tmp_path: Path, server: int) -> None:
     assert error
     assert "not run again outside" in text
     assert run(sandbox, folder, connect, Answer("once"))[0].splitlines()[-1] == "connected"
-    networked = find_sandbox(tmp_path / "temporary", has_network=True)
-    assert isinstance(networked, ShellSandbox)
+    networked = find_real(tmp_path, has_network=True)
     assert run(networked, folder, connect) == ("connected", False)
 
 

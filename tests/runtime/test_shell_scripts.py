@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import string
 import subprocess
 
 import pytest
@@ -29,6 +30,9 @@ s/[[:space:]]*$//
 s/\//-/g
 s/[\/]/-/
 2i hello; w x
+s/[^]]*]//
+s/^[^[:space:]]*x/[/
+s_a_b_;s+a+b+;s=a=b=;s~a~b~;s-a-b-;s!a!b!
 $a\ text
 1!G;h;$!d
 """
@@ -53,6 +57,23 @@ s;a;b;w
 s/[/a/;s/]/b/w x
 s/a/b
 q 5w
+s[.[touch x #][e;a[
+s[[:alpha:]]!M[w x|s|s[
+s/[[:alpha:]/]/;s|/w x|x|
+s/[[=a=]/]/;s|/w x|x|
+s/[[.a.]/]/;s|/w x|x|
+s/[]/]/;s|/w x|x|
+s/[^]/]/;s|/w x|x|
+s/[\][]/]/;s|/w x|x|
+s/[\[:alpha:]/]/;s|/w x|x|
+/[[:alpha:]/]/;s|/w x|x|
+y/[/]/]/
+\cREcw x
+\,a,p
+#n
+a
+a\
+a text\
 """
 HARMLESS_AWK = r"""
 $3 > 5 {print}
@@ -88,6 +109,8 @@ BEGIN { system("ls") }
 { print ")" ($1) > "x" }
 { print (1 > 2); print > "x" }
 { if (x) /"/; print > "f" }
+/[]/]/ { print /]/ > "f" }
+$1 ~ /[[:alpha:]/]/ { print 1 }; $2 > 3
 """
 
 
@@ -103,6 +126,17 @@ def test_harmless_sed(script: str) -> None:
 @pytest.mark.parametrize("script", [*rows(RISKY_SED), "a foo\nw x", ":a\nw x", "s\na\nb\nw x", "b\nw x", "p" * 2_001])
 def test_risky_sed(script: str) -> None:
     assert not is_harmless_sed(script)
+
+
+@pytest.mark.parametrize("script", [":x;a\\\nw x", "bx;a\\\nw x", "a\\\nw x", "a\\ \nw x", "p # c\nw x", "# c\np"])
+def test_no_sed_command_continues_on_the_next_line(script: str) -> None:
+    assert not is_harmless_sed(script)
+
+
+@pytest.mark.parametrize("delimiter", sorted(set(string.printable) - set("-/|,:#@%!_+=~")))
+def test_a_delimiter_of_sed_without_another_meaning(delimiter: str) -> None:
+    for script in ("s{0}a{0}b{0}", "y{0}a{0}b{0}", "\\{0}a{0}p"):
+        assert not is_harmless_sed(script.format(delimiter))
 
 
 @pytest.mark.parametrize(
@@ -126,12 +160,46 @@ def test_risky_awk(script: str) -> None:
     assert not is_harmless_awk(script)
 
 
-def run_in_sandbox(script: str) -> subprocess.CompletedProcess[bytes]:
+# What may stand between a `print` and the rest of it on the next line.
+CONTINUATIONS = [", ", " || ", " && ", ",", " ?1:", " ? 1 :", " ? "]
+BREAKS = [
+    "\n",
+    "\n\n",
+    " # c\n",
+    "# }\n",
+    " #\n#;\n",
+    "\n # c\n",
+    "\n\t\n",
+    "\\\n",
+    " # c \\\n;\n",
+    ' # "\\a"; \\\n',
+    "\r\n",
+]
+
+
+@pytest.mark.parametrize("end", CONTINUATIONS)
+@pytest.mark.parametrize("line", BREAKS)
+def test_a_print_of_awk_goes_on_after_a_new_line(end: str, line: str) -> None:
+    for start in ("print 1", "print (1)", "printf 1", "if (1) print 1", "do print 1", "if (0) 0; else print 1"):
+        for target in ('> "x"', '>> "x"', '| "sh"', '|& "sh"', ">= x"):
+            assert not is_harmless_awk(f"BEGIN {{ {start}{end}{line}2 {target} }}")
+
+
+@pytest.mark.parametrize("line", BREAKS)
+def test_a_print_of_awk_begins_after_a_new_line(line: str) -> None:
+    for start in ("do", "else", "{", "if (x)", "while (x)", "for (;;)", "x > 1;"):
+        assert not is_harmless_awk(f'{{ {start}{line}print 1 > "x" }}')
+
+
+def run_in_sandbox(script: str, *options: str) -> subprocess.CompletedProcess[bytes]:
     """Run GNU sed, which refuses commands that write or run in its sandbox."""
-    return subprocess.run(["sed", "--sandbox", script], input=b"", capture_output=True, check=False)
+    return subprocess.run(["sed", "--sandbox", *options, script], input=b"", capture_output=True, check=False)
 
 
-PARTS = "s / # [ ] ^ \\ w_x e p d a i { } ; 1 $ , ! y g r_x : a ba t x & s/a/b/ s#a#b# [/] W_y 1e | N c q5 F ~2 +3 I M"
+PARTS = (
+    "s / # [ ] ^ \\ w_x e p d a i { } ; 1 $ , ! y g r_x : a ba t x &"
+    " s/a/b/ s#a#b# [/] W_y 1e | N c q5 F [[:alpha:] /] s| | | ~2 +3 I M"
+)
 SCRIPTS = st.lists(
     st.sampled_from(["\n", " ", *(part.replace("_", " ") for part in PARTS.split())]), min_size=1, max_size=9
 )
@@ -148,3 +216,4 @@ def sandbox() -> None:
 @given(SCRIPTS.map("".join).filter(is_harmless_sed))
 def test_sed_accepts_harmless_scripts_in_its_sandbox(script: str) -> None:
     assert b"sandbox" not in run_in_sandbox(script).stderr
+    assert b"sandbox" not in run_in_sandbox(script, "--posix").stderr

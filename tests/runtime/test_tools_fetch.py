@@ -194,6 +194,14 @@ def test_invalid_url(url, output):
         ("https://example.com.:8443/", "https://example.com:8443/"),
         ("https://münchen.example/straße", "https://xn--mnchen-3ya.example/stra%C3%9Fe"),
         ("http://[::1]:80/", "http://[::1]/"),
+        ("https://a.example/b/../c", "https://a.example/c"),
+        ("https://a.example/b/./c/..", "https://a.example/b/"),
+        ("https://a.example/../../c", "https://a.example/c"),
+        ("https://a.example/b/%2e%2E/c", "https://a.example/c"),
+        ("https://a.example/b/.%2e/c?x=../y", "https://a.example/c?x=../y"),
+        ("https://a.example/%73%65cret%2fx", "https://a.example/secret%2Fx"),
+        ("https://a.example/b//c/", "https://a.example/b//c/"),
+        ("https://a.example?x", "https://a.example/?x"),
     ],
 )
 def test_addresses_as_rules_see_them(url, seen):

@@ -257,3 +257,13 @@ def test_a_session_that_is_behind_is_moved_as_it_is(world: World):
     back = world.move(away, "claude")
     assert len(texts(world.read(back.session), "human")) == 3
     assert back.report.lost
+
+
+def test_a_record_of_an_earlier_version_is_used(world: World, tmp_path: Path):
+    session = world.add_recorded("claude")
+    away = world.move(session, "codex").session
+    with sqlite3.connect(tmp_path / "moves.db") as connection:
+        connection.executescript("DROP TABLE unfinished; PRAGMA user_version = 1")
+    connection.close()
+    world.resume(away)
+    assert world.move(away, "claude").report.action == "extended"

@@ -137,12 +137,13 @@ class World:
     def is_continued(self, session: SessionFile, before: bytes) -> bool:
         """Return whether a session begins with what it was before, and has more."""
         after = self.load(session)
-        if session.client != "opencode":
+        key = {"opencode": "messages", "segue": "events"}.get(session.client)
+        if key is None:
             return after.startswith(before) and len(after) > len(before)
         first, second = json.loads(before), json.loads(after)
-        count = len(first["messages"])
-        has_more = len(second["messages"]) > count
-        return has_more and {**second, "messages": second["messages"][:count]} == first
+        count = len(first[key])
+        second["updated"] = first["updated"] = None
+        return len(second[key]) > count and {**second, key: second[key][:count]} == first
 
     def sent_body(self, session: SessionFile) -> dict[str, Any]:
         """Return the request with which the client would continue the session after another prompt."""

@@ -97,7 +97,7 @@ def render_in_steps(
     deltas = list(events)
     projection = _projection(wire, report, ids)
     _name_calls(projection.ids, deltas)
-    renderer = wire.stream_renderer(projection, "a-model", None)
+    renderer = wire.stream_renderer(projection, "a-model")
     return [renderer.render(deltas[at : at + step]) for at in range(0, len(deltas), step)]
 
 
@@ -118,7 +118,7 @@ def split_deltas(events: Iterable[Event], size: int) -> Iterator[Event]:
 def convert_live(source: Wire, target: Wire, data: bytes) -> bytes:
     """A stream rendered while it is parsed, one byte at a time."""
     projection = _projection(target, None, "auto")
-    renderer = target.stream_renderer(projection, None, None)
+    renderer = target.stream_renderer(projection, None)
     parser = source.open_stream(TURN)
     out: list[bytes] = []
 

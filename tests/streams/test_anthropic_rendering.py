@@ -361,7 +361,7 @@ def test_requested_model_where_the_reply_has_none() -> None:
         NameMap(ANTHROPIC.name_rule(parse_model(None))),
         Report(),
     )
-    renderer = ANTHROPIC.stream_renderer(projection, "claude-haiku-4-5", None)
+    renderer = ANTHROPIC.stream_renderer(projection, "claude-haiku-4-5")
     assert b'"model":"claude-haiku-4-5"' in renderer.render([ReplyStart()])
 
 

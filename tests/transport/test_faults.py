@@ -98,7 +98,7 @@ FALLBACKS = list(sample(product(NAMES, (False, True), MODELS, EARLY), 17))
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 @pytest.mark.parametrize(("name", "is_async", "api", "fault"), FALLBACKS, ids=map(show, FALLBACKS))
 def test_second_target_answers_every_request(name: str, is_async: bool, api: str, fault: str) -> None:
-    """The first target fails in every round, before any content."""
+    """The first target fails before any content, and is left out for a while."""
     script, faults = EARLY[fault]
     second = "gemini" if api == "anthropic" else "anthropic"
     repeated = "\n---\n".join([script] * 8)
@@ -111,7 +111,7 @@ def test_second_target_answers_every_request(name: str, is_async: bool, api: str
     assert text == LAST
     assert [(run.tool, run.arguments) for run in tools.runs] == CALLS
     check_upstream(working, tools)
-    assert len(failing.requests) >= len(working.requests) == 4
+    assert 1 <= len(failing.requests) <= len(working.requests) == 4
 
 
 @pytest.mark.parametrize("is_async", [False, True])

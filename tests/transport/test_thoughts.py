@@ -10,12 +10,11 @@ import httpx2
 import pytest
 
 from segue.bridge.entries import EntryMemory
-from segue.canonical.blocks import Thinking
 from segue.emulator import start
 from segue.transport import Transport
 from segue.wire.registry import WIRES
 from tests.budget import SOAK
-from tests.transport.thoughts import CALLERS, ROUNDS, SCRIPT, UPSTREAMS, measure, routes
+from tests.transport.thoughts import CALLERS, ROUNDS, SCRIPT, UPSTREAMS, find_thoughts, measure, routes
 from tests.transport.upstreams import options_for
 
 ROUTES = [route for number, route in enumerate(routes()) if SOAK or (number // 2 + number) % 2]
@@ -106,8 +105,7 @@ class Turnstile(httpx2.BaseTransport):
 def _thoughts(api: str, requests: Any) -> list[str]:
     """Return the thoughts in the last request: their text, or what stands for it."""
     request = WIRES[api].parse_request(dict(requests[-1].body or {}))
-    blocks = [block for message in request.messages for block in message.blocks if isinstance(block, Thinking)]
-    return [block.text or block.encrypted or block.signature or "" for block in blocks]
+    return [block.text or block.encrypted or block.signature or "" for block in find_thoughts(request, api)]
 
 
 def _check_apart(texts: list[list[str]]) -> None:

@@ -12,6 +12,7 @@ from google import genai
 from google.genai import types
 
 from segue.canonical.blocks import Thinking
+from segue.canonical.request import Request
 from segue.emulator import Emulator, start
 from segue.render.reasoning import has_reasoning_content
 from segue.transport import Transport
@@ -49,6 +50,14 @@ class Measure(NamedTuple):
     refused: list[str]
 
 
+def find_thoughts(request: Request, api: str) -> list[Thinking]:
+    """Return the thoughts of a request. Where a call has the signature of one, its text is not counted beside it."""
+    blocks = [block for message in request.messages for block in message.blocks if isinstance(block, Thinking)]
+    if WIRES[api].reasoning_place == "call":
+        blocks = [block for block in blocks if block.signature]
+    return [block for block in blocks if has_reasoning_content(block.text, block.signature, block.encrypted)]
+
+
 def measure(caller: str, upstream: str, *, stream: bool, **options: Any) -> Measure:
     """Run a loop with the SDK of an API on an emulated upstream."""
     api, model = UPSTREAMS[upstream]
@@ -63,8 +72,7 @@ def judge(emulator: Emulator) -> Measure:
     wire, thoughts, switched_off = WIRES[emulator.api], [], 0
     for sent in emulator.requests:
         request = wire.parse_request(dict(sent.body or {}))
-        blocks = [block for message in request.messages for block in message.blocks if isinstance(block, Thinking)]
-        thoughts.append(sum(has_reasoning_content(one.text, one.signature, one.encrypted) for one in blocks))
+        thoughts.append(len(find_thoughts(request, emulator.api)))
         reasoning = request.options.reasoning
         is_unset = reasoning is None and emulator.api not in _ALWAYS_ON
         switched_off += is_unset or (

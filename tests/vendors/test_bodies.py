@@ -43,7 +43,8 @@ def test_same_api_is_unchanged(name: str) -> None:
     api = RECORDINGS[name].api
     for sent in record_client(name):
         home = segue.convert(sent.body, source=api, target=api, model=model_of(sent))
-        if name == SPLIT_CALLS and not check_body(json.loads(sent.body), api, model=model_of(sent)):
+        if name == SPLIT_CALLS and home.report.findings:
+            # GEM-02: a risk for older models, whose calls are sent in one content.
             assert check_body(home.body, api, model=model_of(sent))
             continue
         assert checks.dump_json(home.body) == checks.dump_json(json.loads(sent.body))

@@ -128,7 +128,7 @@ USE = anthropic.call(name="read", input={"path": "a"})
 RESULT = anthropic.result(content="done")
 
 CLAUDE_CODE = {
-    "model": "claude-sonnet-4-5-20250929",
+    "model": "claude-opus-4-5-20251101",
     "messages": [
         {
             "role": "user",
@@ -411,10 +411,10 @@ def test_changed_options_are_merged_into_the_body():
     off = msgspec.structs.replace(request.options, reasoning=Reasoning(enabled=False, effort="none"))
     made, _ = render_body(transcript_of(request, options=off))
     assert made["thinking"] == {"type": "disabled"}
-    assert made["output_config"] == CLAUDE_CODE["output_config"]
-    assert list(made) == list(CLAUDE_CODE)
+    assert made["output_config"] == {"task_budget": CLAUDE_CODE["output_config"]["task_budget"]}
+    assert made.keys() == CLAUDE_CODE.keys()
     changed = {key for key in made if made[key] != CLAUDE_CODE[key]}
-    assert changed == {"thinking"}
+    assert changed == {"thinking", "output_config"}
 
 
 def test_other_model_of_same_api_gets_only_supported_options():
@@ -459,7 +459,7 @@ def test_roles_and_grouping():
     request = ANTHROPIC.parse_request(CLAUDE_CODE)
     assert [message.speaker for message in request.messages] == ["human", "ai", "tool", "ai", "human"]
     assert [len(message.blocks) for message in request.messages] == [2, 7, 4, 0, 1]
-    assert request.model == "claude-sonnet-4-5-20250929"
+    assert request.model == "claude-opus-4-5-20251101"
     assert [text.text for text in request.system] == ["x-anthropic-billing-header: cc", "You are"]
     assert request.native is not None
     assert request.native.fragment is CLAUDE_CODE
@@ -641,13 +641,13 @@ def test_assistant_content_may_be_empty():
         ),
         (
             {"thinking": {"type": "enabled", "budget_tokens": 2000}},
-            Options(reasoning=Reasoning(enabled=True, budget=2000)),
+            Options(reasoning=Reasoning(enabled=True, budget=2000, visible=True)),
         ),
         ({"thinking": {"type": "disabled"}}, Options(reasoning=Reasoning(enabled=False))),
         ({"thinking": {"type": "between_tools"}}, Options(reasoning=Reasoning(enabled=False))),
         (
             {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}},
-            Options(reasoning=Reasoning(enabled=True, adaptive=True, effort="max")),
+            Options(reasoning=Reasoning(enabled=True, adaptive=True, effort="max", visible=True)),
         ),
         ({"output_config": {"effort": "low"}}, Options(reasoning=Reasoning(effort="low"))),
         (
@@ -964,7 +964,6 @@ def test_max_tokens_leaves_room_for_thinking_and_answer(model, options, max_toke
     ("model", "options", "sent", "reported"),
     [
         ("claude-sonnet-4-5", {"temperature": 0.5, "top_k": 3}, {"temperature": 0.5, "top_k": 3}, []),
-        ("claude-sonnet-4-5", {"temperature": 1.5}, {"temperature": 1}, ["temperature"]),
         ("claude-sonnet-4-5", {"temperature": 0.5, "top_p": 0.9}, {"temperature": 0.5}, ["top_p"]),
         ("claude-sonnet-4-20250514", {"temperature": 0.5, "top_p": 0.9}, {"temperature": 0.5, "top_p": 0.9}, []),
         (

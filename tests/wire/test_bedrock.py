@@ -145,21 +145,76 @@ def test_text_beside_results(model: str, joined: bool) -> None:
     assert roles == ["user", "assistant", "user", *([] if joined else ["assistant", "user"])]
 
 
-@pytest.mark.parametrize("apart", [True, False])
-def test_no_document_beside_results_for_claude(apart: bool) -> None:
-    """BED-07: in the message with the results, or in one after other text."""
-    document = {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}}}
-    answer = tool_result("tooluse_1", "A")
-    messages = (
-        (converse_user(answer, "So?"), converse_user("This:", document))
-        if apart
-        else (converse_user(answer, document),)
+@pytest.mark.parametrize("media", ["document", "image"])
+@pytest.mark.parametrize("model", [CLAUDE, NOVA])
+def test_media_beside_results_stay(model: str, media: str) -> None:
+    """BED-07: with text beside them."""
+    block = {
+        "document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}},
+        "image": {"format": "png", "source": {"bytes": PNG}},
+    }[media]
+    answer = converse_user(tool_result("tooluse_1", "A"), "This:", {media: block})
+    body = bedrock(converse_user("Go."), converse_assistant(tool_use("tooluse_1")), answer, model=model)
+    assert convert_same_api(body).body == body
+
+
+@pytest.mark.parametrize("place", ["message", "result"])
+def test_no_video_for_claude(place: str) -> None:
+    """BED-09"""
+    video = {"video": {"format": "mp4", "source": {"bytes": "AAAA"}}}
+    content = [tool_result("tooluse_1", "A", video)] if place == "result" else [tool_result("tooluse_1", "A"), video]
+    body = bedrock(
+        converse_user("Go."), converse_assistant(tool_use("tooluse_1")), converse_user(*content), model=CLAUDE
     )
-    body = bedrock(converse_user("Go."), converse_assistant(tool_use("tooluse_1")), *messages, model=CLAUDE)
-    for role, content in messages_of(convert_same_api(body)):
-        held = {key for block in content for key in block}
-        assert role == "assistant" or not {"toolResult", "document"} <= held
-    assert [role for role, _ in messages_of(convert_same_api(body))][-2:] == ["assistant", "user"]
+    made = convert_same_api(body)
+    assert "[video not supported here]" in str(made.body)
+    assert "AAAA" not in str(made.body)
+    assert [finding.level for finding in made.report.findings] == ["lost"]
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [
+        ("us.mistral.pixtral-large-2502-v1:0", True),
+        ("mistral.mistral-large-2402-v1:0", True),
+        ("mistral.ministral-3-14b-instruct", False),
+    ],
+)
+def test_ids_of_the_service_for_mistral(model: str, kept: bool) -> None:
+    """MIS-01"""
+    used = tool_use("tooluse_daIKOZu4g4GrvIIv9wdqy4")
+    answer = tool_result("tooluse_daIKOZu4g4GrvIIv9wdqy4", "A")
+    body = bedrock(converse_user("Go."), converse_assistant(used), converse_user(answer), model=model)
+    assert (convert_same_api(body).body == body) is kept
+    short = bedrock(
+        converse_user("Go."), converse_assistant(tool_use("a")), converse_user(tool_result("a", "A")), model=model
+    )
+    assert convert_same_api(short).body != short
+
+
+def test_media_in_results_of_llama_4_and_pixtral_stay() -> None:
+    """BED-09"""
+    document = {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}}}
+    for model in ("us.meta.llama4-maverick-17b-instruct-v1:0", "us.mistral.pixtral-large-2502-v1:0"):
+        answer = converse_user(tool_result("tooluse_123456789", document))
+        body = bedrock(converse_user("Go."), converse_assistant(tool_use("tooluse_123456789")), answer, model=model)
+        assert convert_same_api(body).body == body
+
+
+def test_blank_text_and_its_cache_point_stay_for_claude() -> None:
+    """BED-08"""
+    body = bedrock(converse_user("a", "\n", {"cachePoint": {"type": "default"}}, "q"), model=CLAUDE)
+    assert convert_same_api(body).body == body
+
+
+def test_reasoning_of_qwen_is_text() -> None:
+    """BED-09"""
+    qwen = "qwen.qwen3-32b-v1:0"
+    body = {**bedrock(converse_user("q"), model=qwen), "additionalModelRequestFields": {"reasoning_config": "high"}}
+    assert convert_same_api(body).body == body
+    assert segue.convert(body, source="bedrock", target="openai-chat", model="gpt-5").body["reasoning_effort"] == "high"
+    made = convert_to_bedrock({**chat(user("q")), "reasoning_effort": "low"}, qwen).body
+    assert made["additionalModelRequestFields"] == {"reasoning_config": "low"}
 
 
 def test_document_needs_text_beside_it() -> None:

@@ -20,7 +20,7 @@ from tests.conversations.build import PDF, PNG, bedrock, tool_spec
         ({"toolConfig": {"tools": [tool_spec(description=5)]}}, "toolConfig.tools[0].toolSpec.description"),
         ({"toolConfig": {"tools": [{"cachePoint": 5}]}}, "toolConfig.tools[0].cachePoint"),
         (
-            {"messages": [converse_user({"guardContent": {"text": {"text": "a", "qualifiers": ["x"]}}})]},
+            {"messages": [converse_user({"guardContent": {"text": {"text": "a", "qualifiers": [5]}}})]},
             "messages[0].content[0].guardContent.text.qualifiers[0]",
         ),
         ({"messages": [converse_user({"video": {"source": {}}})]}, "messages[0].content[0].video.format"),
@@ -29,7 +29,7 @@ from tests.conversations.build import PDF, PNG, bedrock, tool_spec
             {"messages": [converse_user({"document": {"source": {"bytes": PDF, "text": "a"}}})]},
             "messages[0].content[0].document.source",
         ),
-        ({"messages": [converse_user({"toolUse": {"name": "f", "type": "x"}})]}, "messages[0].content[0].toolUse.type"),
+        ({"messages": [converse_user({"toolUse": {"name": "f", "type": 5}})]}, "messages[0].content[0].toolUse.type"),
         (
             {"messages": [converse_user({"citationsContent": {"citations": [{"location": {"web": {"url": -1}}}]}})]},
             "messages[0].content[0].citationsContent.citations[0].location.web.url",
@@ -72,6 +72,17 @@ def test_null_members_count_as_missing() -> None:
     body = {"messages": [converse_user({"text": "Hi.", "image": None})]}
     given = {**body, "modelId": None, "system": None, "toolConfig": None}
     assert segue.repair(given, "bedrock").body == {"messages": [converse_user("Hi.")]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "mime"),
+    [("image", "tiff", "image/tiff"), ("image", "image/png", "image/png"), ("document", "odt", "application/odt")],
+)
+def test_format_newer_than_the_service_model_is_not_taken_for_another(kind: str, form: str, mime: str) -> None:
+    media = {"format": form, "source": {"bytes": "AAAA"}, **({"name": "a"} if kind == "document" else {})}
+    body = {"messages": [converse_user({kind: media}, {"text": "See."})]}
+    assert segue.convert(body, source="bedrock", target="bedrock").body == body
+    assert f"data:{mime};base64,AAAA" in str(segue.convert(body, source="bedrock", target="openai-chat").body)
 
 
 def test_places_are_members_of_the_service_model() -> None:

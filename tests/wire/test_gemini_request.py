@@ -58,6 +58,9 @@ def convert_options(model: str | None = None, **fields: Any) -> tuple[dict[str, 
 # ---------------------------------------------------------------------------------------------------------------- tools
 
 
+SHOWN = {"includeThoughts": True}
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -254,7 +257,7 @@ def test_tool_choice_is_parsed(config: Any, expected: Any):
         ({"thinkingLevel": "LOW"}, Reasoning(effort="low")),
         ({"thinking_level": "minimal"}, Reasoning(effort="minimal")),
         ({"thinkingLevel": "THINKING_LEVEL_UNSPECIFIED"}, None),
-        ({"includeThoughts": True}, None),
+        ({"includeThoughts": True}, Reasoning(visible=True)),
     ],
 )
 def test_thinking_config_is_parsed(config: Any, expected: Any):
@@ -335,11 +338,12 @@ def test_cross_api_options(model: str | None, fields: Any, config: Any, reported
 @pytest.mark.parametrize(
     ("model", "thinking", "config"),
     [
-        ("gemini-3.8-flash", {"type": "enabled", "budget_tokens": 4000}, {"thinkingLevel": "MEDIUM"}),
-        ("gemini-3.8-flash", {"type": "adaptive"}, None),
-        ("gemini-2.5-flash", {"type": "adaptive"}, {"thinkingBudget": -1}),
-        ("gemini-2.5-flash", {"type": "enabled", "budget_tokens": 60_000}, {"thinkingBudget": 24_576}),
-        ("gemini-2.5-flash-lite", {"type": "enabled", "budget_tokens": 100}, {"thinkingBudget": 512}),
+        ("gemini-3.8-flash", {"type": "enabled", "budget_tokens": 4000}, {**SHOWN, "thinkingLevel": "MEDIUM"}),
+        ("gemini-3.8-flash", {"type": "adaptive"}, SHOWN),
+        ("gemini-3.8-flash", {"type": "adaptive", "display": "omitted"}, None),
+        ("gemini-2.5-flash", {"type": "adaptive"}, {**SHOWN, "thinkingBudget": -1}),
+        ("gemini-2.5-flash", {"type": "enabled", "budget_tokens": 60_000}, {**SHOWN, "thinkingBudget": 24_576}),
+        ("gemini-2.5-flash-lite", {"type": "enabled", "budget_tokens": 100}, {**SHOWN, "thinkingBudget": 512}),
     ],
 )
 def test_cross_api_budgets(model: str, thinking: Any, config: Any):
@@ -405,7 +409,6 @@ def test_gemini_only_options_are_reported_cross_api():
     assert [finding.subject for finding in made.report.findings_of("dropped")] == [
         "generationConfig.candidateCount",
         "generationConfig.speechConfig",
-        "generationConfig.thinkingConfig.includeThoughts",
         "safetySettings",
         "tool_config.retrieval_config",
     ]

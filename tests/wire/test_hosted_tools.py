@@ -197,3 +197,19 @@ def test_deeply_nested_tool_output() -> None:
     given = {"type": "dive_tool_result", "tool_use_id": "srvtoolu_1", "content": deep}
     body = {"max_tokens": 9, "messages": [OPEN[0], {"role": "assistant", "content": [use, given]}]}
     assert "the bottom" in keyed(segue.convert(body, source="anthropic", target="openai-chat").body)
+
+
+@pytest.mark.parametrize("behind", [[], [{"role": "user", "content": "go on"}]], ids=["at the end", "before the user"])
+def test_ant_10_an_mcp_call_may_be_without_its_result(behind):
+    call = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "f", "server_name": "s", "input": {}}
+    body = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": [call]}, *behind],
+        "mcp_servers": [{"type": "url", "url": "https://example.com", "name": "s"}],
+        "tools": [{"type": "mcp_toolset", "mcp_server_name": "s"}],
+    }
+    assert segue.check(body, "anthropic")
+    assert segue.convert(body, source="anthropic", target="anthropic").body == body
+    elsewhere = segue.convert(body, source="anthropic", target="openai-chat").body["messages"]
+    assert [message["role"] for message in elsewhere][:3] == ["user", "assistant", "tool"]

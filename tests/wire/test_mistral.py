@@ -519,7 +519,7 @@ def test_cross_api_options() -> None:
         "tool_choice": "required",
         "parallel_tool_calls": False,
         "max_tokens": 9,
-        "temperature": 1,
+        "temperature": 1.5,
         "random_seed": 3,
         "response_format": {"type": "json_object"},
     }
@@ -712,3 +712,22 @@ def test_a_stream_has_all_calls_of_the_reply_in_one_delta():
         (0, {"n": 0}),
         (1, {"n": 1}),
     ]
+
+
+def test_empty_lists_untyped_declarations_and_the_prefill_flag_go_home() -> None:
+    """MIS-17"""
+    called = {"id": "FI5qQGzDE", "type": "function", "index": 0, "function": {"name": "f", "arguments": "{}"}}
+    body = {
+        "model": "mistral-large-latest",
+        "messages": [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": [], "prefix": False, "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": "FI5qQGzDE", "content": "r"},
+            {"role": "assistant", "content": "a", "tool_calls": [], "prefix": False},
+            {"role": "user", "content": "q"},
+        ],
+        "tools": [{"function": {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}}}}],
+    }
+    made = segue.convert(body, source="mistral", target="mistral")
+    assert made.body == body
+    assert not made.report.findings

@@ -188,6 +188,7 @@ SAME_API = {
         {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "no"}]},
         {"role": "assistant", "refusal": "I can't."},
         {"role": "assistant", "content": None, "audio": {"id": "audio_1"}},
+        model="gpt-4o-audio-preview",
     ),
     "empty messages": body_of(user(""), {"role": "assistant", "content": ""}, {"role": "system", "content": ""}),
     "system in the middle": body_of({"role": "system", "content": "a"}, user(), {"role": "system", "content": "b"}),
@@ -738,7 +739,7 @@ def test_long_description_is_cut_for_same_api() -> None:
 
 ALL = Options(
     max_tokens=10,
-    temperature=2.5,
+    temperature=2,
     top_p=1,
     top_k=5,
     stop=("a", "b", "c", "d", "e"),
@@ -772,7 +773,6 @@ def test_cross_api_options() -> None:
         "tool_choice",
         "parallel_tool_calls",
         "top_k",
-        "temperature",
         "stop",
         "reasoning",
     ]
@@ -882,7 +882,9 @@ def test_dropped_prefill_is_reported_once(target: str) -> None:
 def test_constraints_by_model() -> None:
     assert OPENAI_CHAT.constraints(parse_model("gpt-5.6-terra")).reasoning_excludes_tools
     assert OPENAI_CHAT.constraints(parse_model("gpt-6")).reasoning_excludes_tools
-    assert not OPENAI_CHAT.constraints(parse_model("gpt-5.5")).reasoning_excludes_tools
+    assert not OPENAI_CHAT.constraints(parse_model("gpt-5.1")).reasoning_excludes_tools
+    assert not OPENAI_CHAT.constraints(parse_model("gpt-5.5")).reasoning_by_default
+    assert OPENAI_CHAT.constraints(parse_model("gpt-5.6")).reasoning_by_default
     assert not OPENAI_CHAT.constraints(parse_model("o9")).reasoning_excludes_tools
 
 
@@ -1018,3 +1020,10 @@ def test_errors() -> None:
     assert OPENAI_CHAT.parse_error(429, {"error": "slow down"}) == ApiError(429, "slow down", "rate_limit_error")
     assert OPENAI_CHAT.parse_error(500, {"message": "oops", "code": 7}) == ApiError(500, "oops", "server_error", "7")
     assert OPENAI_CHAT.parse_error(400, {}).message
+
+
+@pytest.mark.parametrize("name", [0, False, [], {"a": 1}])
+def test_empty_function_call_with_a_name_of_another_type_is_an_error(name: Any) -> None:
+    message = {"role": "assistant", "content": "b", "function_call": {"name": name, "arguments": ""}}
+    with pytest.raises(segue.InputError, match="name must be a string"):
+        segue.repair({"messages": [{"role": "user", "content": "a"}, message]}, "openai-chat")

@@ -647,7 +647,6 @@ def test_cross_api_options(options, expected):
         (None, {"presence_penalty": 1, "frequency_penalty": 1}, {}, ["presence_penalty", "frequency_penalty"]),
         (None, {"max_tokens": 5}, {"max_output_tokens": 16}, ["max_tokens"]),
         (None, {"reasoning": Reasoning(budget=9000)}, {"reasoning": {"effort": "high"}}, ["reasoning"]),
-        (None, {"temperature": 3}, {"temperature": 2}, ["temperature"]),
         (None, {"user": "x" * 65}, {"safety_identifier": sha256(b"x" * 65).hexdigest()}, ["user"]),
         (None, {"tool_choice": ToolChoice("tool", "gone")}, {}, ["tool_choice"]),
         (None, {"reasoning": Reasoning(enabled=True, adaptive=True)}, {}, ["reasoning"]),
@@ -686,7 +685,7 @@ def test_options_are_read():
     assert options == Options(
         tool_choice=ToolChoice("auto"),
         parallel=True,
-        reasoning=Reasoning(effort="medium"),
+        reasoning=Reasoning(effort="medium", visible=True),
         response_format=ResponseFormat("text"),
         stream=True,
         vendor_options={"store": False, "prompt_cache_key": "k", "verbosity": "low"},
@@ -699,7 +698,7 @@ def test_options_are_read():
 
 def test_responses_only_options_are_reported_cross_api():
     shared = {"prompt_cache_key", "text.verbosity", "store"}
-    own = {"include", "reasoning.summary", "reasoning.context", "phase", "annotations", "an_unknown_field"}
+    own = {"include", "reasoning.context", "phase", "annotations", "an_unknown_field"}
     findings = convert_cross_api(BODIES["agent"]).report.findings_of("dropped")
     assert {finding.subject for finding in findings} >= own
     assert shared.isdisjoint(finding.subject for finding in findings)

@@ -64,7 +64,7 @@ def test_resp_01_any_characters_are_valid(call_id):
 @pytest.mark.parametrize("item_id", ["call_1", "item_1", "", "fc_" + "x" * 62, "fc.1"])
 def test_resp_02_an_id_of_a_wrong_form_is_left_out(item_id):
     out = convert_same_api(user(), call(id=item_id), result())
-    assert out.body["input"][1] == {**call(), "arguments": '{"q":"a"}'}
+    assert out.body["input"][1] == call()
     assert complaints(out.body, API) == []
 
 
@@ -462,6 +462,50 @@ def test_resp_07_reasoning_without_its_item_is_left_out(items):
     assert [item["id"] for item in out.body["input"] if item.get("role") == "assistant"] in ([], ["msg_1"])
 
 
+MESSAGE = {**assistant("a"), "id": "msg_1"}
+
+
+@pytest.mark.parametrize("store", [None, True])
+@pytest.mark.parametrize(
+    "items",
+    [
+        [{"role": "assistant", "content": "a"}],
+        [{key: value for key, value in MESSAGE.items() if key != "id"}],
+        [{key: value for key, value in call().items() if key != "id"}, result()],
+    ],
+    ids=["text", "message", "call"],
+)
+def test_resp_07_stored_reasoning_before_an_item_without_an_id_is_left_out(items, store):
+    given = body(user(), reasoning(), *items, user(), store=store)
+    for made in (convert_same_api(*given["input"], store=store).body, read_bytes(given)):
+        assert "reasoning" not in json.dumps(made["input"])
+        assert len(made["input"]) == len(given["input"]) - 1
+    assert read_bytes({**given, "store": False})["input"] == given["input"]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        call(id="fc_1", status="odd"),
+        {**call(id="fc_1"), "arguments": {"a": 1}},
+        {**MESSAGE, "status": "odd"},
+        {**MESSAGE, "content": [{"type": "input_text", "text": "a"}]},
+    ],
+)
+@pytest.mark.parametrize("store", [True, False])
+def test_resp_07_repaired_item_behind_reasoning_keeps_its_id(item, store):
+    results = [result(item["call_id"])] if "call_id" in item else []
+    made = convert_same_api(user(), reasoning(), item, *results, user(), store=store)
+    assert ids(made)[1:3] == ["rs_1", item["id"]]
+    assert findings(made) == dropped_subjects(made) == []
+    bare = convert_same_api(user(), item, *results, user(), store=store)
+    assert ids(bare)[1] is None
+
+
+def read_bytes(given: Any) -> Any:
+    return segue.convert(json.dumps(given).encode(), source=API, target=API).body
+
+
 def test_resp_07_reasoning_not_known_to_be_invalid_stays():
     nameless = reasoning()
     del nameless["id"]
@@ -648,10 +692,21 @@ def test_tool_search_output_without_call_stays_and_is_declared():
     assert [tool["function"]["name"] for tool in chat["tools"]] == ["late"]
 
 
-def test_a_search_for_tools_may_be_without_what_it_found():
+def test_resp_04_only_a_search_that_the_client_runs_needs_an_output():
     call_item = {"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {}}
-    given_body = body(user(), call_item, user("next"))
-    assert segue.convert(given_body, target=API).body == given_body
+    out = segue.convert(body(user(), call_item, user("next")), target=API).body["input"]
+    assert out[1] == call_item
+    assert (out[2]["type"], out[2]["call_id"]) == ("function_call_output", "call_1")
+    by_provider = body(user(), {**call_item, "execution": "server"}, user("next"))
+    assert segue.convert(by_provider, target=API).body == by_provider
+
+
+@pytest.mark.parametrize("thought", [{}, {"id": "3f2a"}, {"id": "rs_1", "summary": None}], ids=str)
+def test_a_repaired_call_keeps_the_text_of_its_arguments(thought):
+    item = {**call(), "arguments": '{ "q": 1.0 }'}
+    broken = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "t"}], **thought}
+    out = segue.convert(body(user(), broken, {**item, "id": "item_1"}, result()), target=API).body["input"]
+    assert [entry for entry in out if "name" in entry] == [item]
 
 
 def test_resp_04_missing_container_shell_output_is_completed():

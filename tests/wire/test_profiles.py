@@ -226,3 +226,11 @@ def test_reply_is_converted_back() -> None:
         "choices": [{"index": 0, "message": assistant_calls(call("chatcmpl-tool-1")), "finish_reason": "tool_calls"}]
     }
     assert converted.reply(reply)["choices"][0]["message"]["tool_calls"][0]["id"] == "chatcmpl-tool-1"
+
+
+@pytest.mark.parametrize(("model", "kept"), [("google/gemini-2.5-flash", True), ("openai/gpt-5-mini", False)])
+def test_openrouter_takes_its_own_long_ids_back(model: str, kept: bool) -> None:
+    """OAI-CHAT-01"""
+    call_id = "tool_insert_level_with_spaces_3ZiChYzj8xER8HixJe7W"
+    body = [user(), assistant_calls(call(call_id)), result(call_id)]
+    assert (convert_for_profile("openrouter", *body, model=model)["messages"] == body) is kept

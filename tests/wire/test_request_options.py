@@ -194,7 +194,7 @@ def test_a_tool_that_is_not_declared_is_not_forced(source: str, body: dict[str, 
     ("target", "model", "expected"),
     [
         ("openai-chat", "gpt-5", {"reasoning_effort": "medium"}),
-        ("openai-responses", "gpt-5", {"reasoning": {"effort": "medium"}}),
+        ("openai-responses", "gpt-5", {"reasoning": {"effort": "medium", "summary": "auto"}}),
         ("deepseek", "deepseek-chat", {"reasoning_effort": "medium"}),
     ],
 )
@@ -314,7 +314,9 @@ def test_file_name_has_the_extension_of_its_type(title: str | None, mime: str, e
 def test_mistral_audio_is_converted_where_its_format_is_known(sound: str, form: str | None) -> None:
     parts = [{"type": "text", "text": "hear"}, {"type": "input_audio", "input_audio": sound}]
     body = {"model": "voxtral-small-latest", "messages": [{"role": "user", "content": parts}]}
-    made = segue.convert(body, target="openai-chat", source="mistral").body["messages"][0]["content"][1]
+    made = segue.convert(body, target="openai-chat", source="mistral", model="gpt-audio").body["messages"][0][
+        "content"
+    ][1]
     if form is None:
         assert made["type"] == "text"
     else:
@@ -454,3 +456,60 @@ def test_top_k_is_sent_where_supported(profile: str, kept: bool) -> None:
 
 def test_top_k_is_an_option_of_mistral() -> None:
     assert segue.convert(claude(top_k=3), target="mistral").body["top_k"] == 3
+
+
+@pytest.mark.parametrize(
+    ("api", "old", "new", "fields", "dropped"),
+    [
+        (
+            "gemini",
+            "gemini-2.5-flash",
+            "gemini-3.8-flash",
+            {"generationConfig": {"presencePenalty": 0.5, "frequencyPenalty": 0.2}},
+            ["presencePenalty", "frequencyPenalty"],
+        ),
+        ("anthropic", "claude-opus-4-7", "claude-opus-4-8", {"temperature": 0.5, "top_k": 3}, ["temperature", "top_k"]),
+    ],
+)
+def test_options_that_neither_model_takes_do_not_vanish_silently(
+    api: str, old: str, new: str, fields: dict[str, Any], dropped: list[str]
+) -> None:
+    hello = {"gemini": gemini(), "anthropic": claude(max_tokens=9)}[api]
+    body = {**hello, **fields, "model": old}
+    assert segue.convert(body, source=api, target=api).body == body
+    made = segue.convert(body, source=api, target=api, model=new)
+    assert not any(name in made.data.decode() for name in dropped)
+    assert [finding.subject for finding in made.report.findings if finding.level == "lost"] == dropped
+
+
+@pytest.mark.parametrize(
+    ("model", "heard"),
+    [("gpt-5-mini", False), ("o3", False), ("gpt-4o", False), ("gpt-4o-audio-preview", True), ("qwen3-omni", True)],
+)
+def test_audio_goes_only_to_models_that_take_it(model: str, heard: bool) -> None:
+    """OAI-CHAT-11"""
+    sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}
+    body = chat({"role": "user", "content": [sound]}, model=model)
+    made = segue.convert(body, source="openai-chat", target="openai-chat")
+    assert (made.body == body) is heard
+    assert [finding.level for finding in made.report.findings] == ([] if heard else ["lost"])
+    gemini_body = {"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "audio/mp3", "data": "AAAA"}}]}]}
+    foreign = segue.convert(gemini_body, source="gemini", target="openai-chat", model=model)
+    assert ("input_audio" in foreign.data.decode()) is heard
+
+
+@pytest.mark.parametrize(
+    ("target", "model"),
+    [
+        ("anthropic", "claude-sonnet-5"),
+        ("anthropic", "claude-3-haiku"),
+        ("bedrock", "anthropic.claude-sonnet-5"),
+        ("bedrock", "amazon.nova-pro-v1:0"),
+        ("gemini", "gemini-2.5-pro"),
+    ],
+)
+def test_json_mode_becomes_an_instruction_where_it_is_no_option(target: str, model: str) -> None:
+    body = {**chat("q"), "response_format": {"type": "json_object"}, "tools": [function("f")]}
+    made = segue.convert(body, target=target, model=model)
+    assert TEXTS.json in made.data.decode()
+    assert not any(finding.level == "lost" for finding in made.report.findings)

@@ -82,7 +82,8 @@ class Attempt:
         is_foreign = caller.wire.base_api == "anthropic" and endpoint.api != "anthropic"
         if is_foreign and has_billing_header(caller.members):
             body, removed = remove_billing_header(body)
-        policy = route.policy if self.has_reasoning else replace(route.policy, reasoning="none")
+        policy = replace(route.policy, body_model="alias")
+        policy = policy if self.has_reasoning else replace(policy, reasoning="none")
         job = ConvertJob(
             target=self.target,
             source=caller.wire,

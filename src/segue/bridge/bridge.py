@@ -7,8 +7,10 @@ from datetime import datetime
 
 import msgspec
 
+from segue.bridge.body_limits import BodyLimits, find_size_error
 from segue.bridge.caller import Caller, caller_error, own_error, parse_caller
 from segue.bridge.envelopes import EnvelopeKeys
+from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResponseRelay
 from segue.bridge.relay import Relay, RelaySettings, invalid_request_error
 from segue.bridge.reply_relay import ReplyRelay
@@ -27,7 +29,8 @@ class Bridge:
     """Opens relays. The clock, the randomness and the store are the shell's.
 
     `now` returns the time in UTC, `random` a number of random bytes. `has_store` is whether the shell carries out
-    `Load` and `Save`. `max_age` is that of envelopes, in seconds.
+    `Load` and `Save`. `max_age` is that of envelopes, in seconds, `first_byte` that of `RelaySettings`. `pauses` are
+    shared with other bridges where given. `body_limits` are those of callers' bodies, if any.
     """
 
     def __init__(
@@ -40,8 +43,13 @@ class Bridge:
         has_store: bool = True,
         max_age: float = DEFAULT_MAX_AGE,
         limits: ReplyLimits = DEFAULT_LIMITS,
+        body_limits: BodyLimits | None = None,
+        pauses: TargetPauses | None = None,
+        first_byte: float = FIRST_BYTE,
     ) -> None:
-        self._settings = RelaySettings(router, keys, now, random, has_store, max_age, limits)
+        self._body_limits = body_limits
+        pauses = pauses or TargetPauses(lambda: now().timestamp())
+        self._settings = RelaySettings(router, keys, now, random, pauses, has_store, max_age, limits, first_byte)
 
     def open(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, client: str = "") -> Relay:
         """Return the relay of a caller's request. `path` may have a query; `client` identifies the caller.
@@ -57,6 +65,9 @@ class Bridge:
             caller = parse_caller(surface, headers, body)
         except InputError as error:
             return ErrorRelay(WIRES[surface.api], invalid_request_error(error), error)
+        too_large = None if self._body_limits is None else find_size_error(caller, self._body_limits)
+        if too_large is not None:
+            return ErrorRelay(caller.wire, own_error(413, too_large, caller.wire.base_api))
         if surface.operation in ("models", "model"):
             return ModelsRelay(self._settings, caller, path.partition("?")[2])
         if surface.operation in ("retrieve", "items", "delete"):

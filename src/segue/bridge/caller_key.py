@@ -28,11 +28,12 @@ def use_caller_key(endpoint: Endpoint, caller: Caller) -> Endpoint | None:
         return endpoint if not endpoint.variables else None
     key = next((caller.headers[name] for name in _KEY_HEADERS if caller.headers.get(name)), None)
     if key is not None:
-        return replace(endpoint, key=Secret(key), bearer=False, signer=None)
+        return replace(endpoint, key=Secret(key), bearer=False, signer=None, has_caller_key=True)
     authorization = caller.headers.get("authorization", "")
     if not authorization.lower().startswith(_BEARER):
         return None
-    return replace(endpoint, key=Secret(authorization[len(_BEARER) :].strip()), bearer=True, signer=None)
+    key = authorization[len(_BEARER) :].strip()
+    return replace(endpoint, key=Secret(key), bearer=True, signer=None, has_caller_key=True)
 
 
 def missing_caller_key_error(endpoint: Endpoint, caller: Caller) -> ApiError:

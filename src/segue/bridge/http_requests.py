@@ -29,12 +29,16 @@ _BEDROCK_RUNTIME_HOST = "bedrock-runtime."
 
 
 class HttpRequest(NamedTuple):
-    """An HTTP request. Its `headers` hold the API key and are never displayed."""
+    """An HTTP request. Its `headers` hold the API key and are never displayed.
+
+    `first_byte` is the longest wait for the head of the response in seconds, in place of that of the client.
+    """
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: Sequence[bytes] = ()
+    first_byte: float | None = None
 
     def __repr__(self) -> str:
         return f"<HttpRequest {self.method} {self.url}>"

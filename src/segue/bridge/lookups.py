@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import parse_qs
+
+from msgspec.structs import replace
 
 from segue._convert import convert_job
 from segue.bridge import aws, provider_errors, stored_responses
@@ -32,7 +35,7 @@ from segue.wire.registry import WIRES, find_wire_or_server
 
 _HTTP_OK = 200
 _MAX_BODY = 1 << 18
-_MODEL_LIST_QUERY = "client_version="
+_MODEL_LIST_QUERY = "client_version"
 
 
 class LocalRelay(Relay):
@@ -76,7 +79,7 @@ class ModelsRelay(LocalRelay):
     def _respond(self, settings: RelaySettings, caller: Caller, query: str) -> list[Action]:
         api, entries = caller.surface.api, settings.router.models()
         if caller.surface.operation == "models":
-            return self.respond_json(render_models(api, entries, for_codex=_MODEL_LIST_QUERY in query))
+            return self.respond_json(render_models(api, entries, for_codex=_MODEL_LIST_QUERY in parse_qs(query)))
         name = caller.model or ""
         entry = next((entry for entry in entries if entry.name == name), None)
         if entry is None:
@@ -115,10 +118,10 @@ class CountRelay(Relay):
         super().__init__(caller.wire)
         self.route = route
         self.model = caller.model
-        self._policy = route.policy
+        self._policy = replace(route.policy, body_model="alias")
         self._settings = settings
         self._caller = caller
-        self._endpoint: Endpoint = route.targets[0]
+        self._endpoint: Endpoint = settings.pauses.choose(route.targets)
         keyed = use_caller_key(self._endpoint, caller) if route.pass_credentials else self._endpoint
         self._status = 0
         self._chunks: list[bytes] = []

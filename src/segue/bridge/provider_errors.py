@@ -70,6 +70,10 @@ _TOO_LONG = re.compile(
     r"|input token count|maximum context|range of input length|exceeded model token limit",
     re.IGNORECASE,
 )
+# Some providers reject content with the status of a missing permission.
+_POLICY = re.compile(
+    r"\b(?:flagged|moderation|content[ _-](?:filter|policy)|usage (?:guidelines|polic(?:y|ies)))", re.IGNORECASE
+)
 _TOO_LONG_BRIEF = "rejected the request as too long"
 _TIMED_OUT = frozenset({408, 504})
 _TRANSIENT = frozenset({409, 424, 425})
@@ -227,7 +231,7 @@ def _diagnose(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Diagn
     if names & _BAD_KEY or status == 401:
         variables = " or ".join(endpoint.variables) or "the API key"
         return _Diagnosis("auth", f"check {variables}", command="doctor")
-    if status == 403 or names & _NO_ACCESS or _UNVERIFIED.search(message):
+    if not _POLICY.search(message) and (status == 403 or names & _NO_ACCESS or _UNVERIFIED.search(message)):
         hint = f"check what the account may use: access to {endpoint.model}, verification, region"
         return _Diagnosis("auth", hint, "denied access", command="doctor")
     if status in _TIMED_OUT:

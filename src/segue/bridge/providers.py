@@ -113,6 +113,8 @@ class Endpoint(Struct, frozen=True):
     region: str | None = None
     max_output: int | None = None
     options: Options | None = None
+    has_caller_key: bool = False
+    """Whether the key is that of a gateway's client, and not the gateway's own."""
 
     @property
     def name(self) -> str:

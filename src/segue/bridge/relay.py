@@ -15,6 +15,7 @@ from segue.bridge import aws
 from segue.bridge.actions import Action, Elapsed, Entries, Input, Load, ResponseHead
 from segue.bridge.caller import respond_error, respond_json
 from segue.bridge.envelopes import EnvelopeKeys
+from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.routes import Route, Router
 from segue.canonical.blocks import ToolCall
@@ -30,16 +31,19 @@ _DAY = 86_400.0
 class RelaySettings(Struct, frozen=True):
     """What all relays of a bridge share. `now` returns the time in UTC, `random` a number of random bytes.
 
-    `has_store` is whether the shell carries out `Load` and `Save`. `max_age` is that of envelopes, in seconds.
+    `has_store` is whether the shell carries out `Load` and `Save`. `max_age` is that of envelopes, in seconds, and
+    `first_byte` the longest wait for the head of a streamed response where another target can take the request over.
     """
 
     router: Router
     keys: EnvelopeKeys
     now: Callable[[], datetime]
     random: Callable[[int], bytes]
+    pauses: TargetPauses
     has_store: bool = True
     max_age: float = 30 * _DAY
     limits: ReplyLimits = DEFAULT_LIMITS
+    first_byte: float = FIRST_BYTE
 
 
 class Relay(ABC):
@@ -58,6 +62,8 @@ class Relay(ABC):
         """The caller's API or dialect."""
         self.error: ProviderError | None = None
         """The last failure of a target."""
+        self.failed: list[ProviderError] = []
+        """The failures after which another target took the request over."""
         self.invalid: InputError | None = None
         """Why the caller's request was rejected."""
         self.is_done = False
@@ -104,6 +110,9 @@ class Relay(ABC):
     def keep_alive(self) -> list[Action]:
         """Return bytes that keep the caller's stream open while the provider is silent."""
         return []
+
+    def end(self) -> None:  # noqa: B027  only relays with several targets need it
+        """Take the end of the exchange, also if the caller went away."""
 
     def guard(self, step: Callable[[], list[Action]]) -> list[Action]:
         """Run a step; errors of the caller's request become the response."""

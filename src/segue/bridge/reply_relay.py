@@ -13,12 +13,13 @@ from functools import cached_property
 from msgspec import Raw
 
 from segue._stream import ReplyStream
-from segue.bridge import aws, provider_errors, stored_responses
+from segue.bridge import aws, failover, provider_errors, stored_responses
 from segue.bridge.actions import Action, Authorize, End, Finish, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller, JsonArrayWriter, caller_error, keep_alive, stream_headers
 from segue.bridge.caller_key import missing_caller_key_error, use_caller_key
 from segue.bridge.envelopes import entry_keys, open_envelope, seal
+from segue.bridge.failover import TargetSequence
 from segue.bridge.lookups import response_keys
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
@@ -72,7 +73,6 @@ class ReplyRelay(Relay):
         if route.pass_credentials:
             keyed = (use_caller_key(target, caller) for target in route.targets)
             self._targets = tuple(target for target in keyed if target is not None)
-        self._target = 0
         self._failures = 0
         self._sends_reasoning = True
         self._entries: Mapping[str, bytes] = {}
@@ -110,6 +110,15 @@ class ReplyRelay(Relay):
     def keep_alive(self) -> list[Action]:
         data = b"" if self.is_done or not self._caller.stream else keep_alive(self._caller.surface)
         return [*self._head(), Write(data)] if data else []
+
+    def end(self) -> None:
+        if "_selection" in vars(self):
+            self._selection.release()
+
+    @cached_property
+    def _selection(self) -> TargetSequence:
+        """The choice among the targets, which are known when the first request is sent."""
+        return TargetSequence(self._targets, self._settings.pauses)
 
     # ------------------------------------------------------------------------------------------------------ the request
 
@@ -183,7 +192,7 @@ class ReplyRelay(Relay):
 
     def send(self) -> list[Action]:
         """Convert the request for the current target, and send it."""
-        endpoint = self._targets[self._target]
+        endpoint = self._selection.current
         if endpoint.lacks_key:
             return self._end_attempt(provider_errors.missing_key_error(endpoint))
         return self._send_attempt(self._open_attempt(endpoint, reasoning=self._sends_reasoning))
@@ -218,12 +227,15 @@ class ReplyRelay(Relay):
     def authorize(self, credentials: aws.Credentials | None) -> list[Action]:
         assert self._attempt is not None
         self._held = []
-        return [Send(self._attempt.build_request(now=self._settings.now(), credentials=credentials))]
+        request = self._attempt.build_request(now=self._settings.now(), credentials=credentials)
+        if self._caller.stream and self._selection.has_successor:
+            request = request._replace(first_byte=self._settings.first_byte)
+        return [Send(request)]
 
     def _make_restorer(self) -> ReasoningRestorer | None:
         if not self._route.envelopes or not (self._entries or _ENVELOPE_BYTES in self._body):
             return None
-        settings, binding = self._settings, bind_endpoint(self._targets[self._target])
+        settings, binding = self._settings, bind_endpoint(self._selection.current)
 
         def find_entry(call_id: str, digest: str) -> str | None:
             found = (self._entries[key] for key in self._entry_keys(call_id, digest) if key in self._entries)
@@ -287,7 +299,9 @@ class ReplyRelay(Relay):
         data, self._held = b"".join(self._held), []
         if not data:
             return []
-        self._has_content = True
+        if not self._has_content:
+            self._has_content = True
+            self._selection.succeed()
         return [*self._head(), Write(self._frame(data))]
 
     def _frame(self, data: bytes) -> bytes:
@@ -314,6 +328,7 @@ class ReplyRelay(Relay):
             read = attempt.read_reply()
         except RemoteProtocolError as error:
             return self._end_attempt(attempt.protocol_error(error))
+        self._selection.succeed()
         response = Raw(encode_json(read.body)) if self._capture is not None else None
         return [*self._save(attempt, response), *self.respond_json(read.body)]
 
@@ -361,7 +376,7 @@ class ReplyRelay(Relay):
     def _end_attempt(self, error: ProviderError) -> list[Action]:
         """Retry, use the next target, or pass the error on to the caller."""
         self.error = error
-        attempt, route = self._attempt, self._route
+        attempt, selection = self._attempt, self._selection
         stream = attempt.stream if attempt is not None else None
         if stream is not None and self._has_content:
             return self._end_failed_stream(stream.fail(error.message), error)
@@ -372,15 +387,24 @@ class ReplyRelay(Relay):
                 self._sends_reasoning = False
                 return self._send_attempt(plain)
         self._failures += 1
-        if error.retryable and self._failures < route.attempts:
-            delay = min(_MAX_DELAY, _FIRST_DELAY * 2 ** (self._failures - 1))
-            return [Wait(delay if error.retry_after is None else min(error.retry_after, _MAX_DELAY))]
-        if self._target + 1 < len(self._targets):
-            self._target, self._failures, self._sends_reasoning = self._target + 1, 0, True
+        if (delay := self._find_delay(error)) is not None:
+            return [Wait(delay)]
+        if selection.fail(error):
+            self.failed.append(error)
+            self._failures, self._sends_reasoning = 0, True
             return self.send()
         status = error.status or _CAUSE_STATUSES.get(error.cause, 502)
         api_error = caller_error(ApiError(status, error.message), self.wire.base_api)
         return self.respond_error(api_error, retry_after=error.retry_after)
+
+    def _find_delay(self, error: ProviderError) -> float | None:
+        """Return the delay before the same target is tried again; None if it is not."""
+        selection = self._selection
+        if not (error.retryable and selection.is_retryable and self._failures < self._route.attempts):
+            return None
+        delay = _FIRST_DELAY * 2 ** (self._failures - 1) if error.retry_after is None else error.retry_after
+        is_worth_waiting = failover.is_worth_waiting(error, delay, has_successor=selection.has_successor)
+        return min(delay, _MAX_DELAY) if is_worth_waiting else None
 
     def _end_failed_stream(self, rendered: bytes, error: ProviderError) -> list[Action]:
         """End a stream that has content with its rendered error."""
@@ -398,7 +422,7 @@ class ReplyRelay(Relay):
         context = RenderContext(
             IdMap(wire.id_scheme(parse_model(None)), provider=wire.provider), NameMap(ANY_NAME), Report()
         )
-        return wire.stream_renderer(context, self._caller.model, None).render_failure(error)
+        return wire.stream_renderer(context, self._caller.model).render_failure(error)
 
     # -------------------------------------------------------------------------------------------------------- the store
 

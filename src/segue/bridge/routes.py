@@ -19,8 +19,9 @@ CachePolicy = Literal[
 CountPolicy = Literal["estimate", "upstream"]
 
 
-# Parts of bodies that show a picture, or a request for reasoning, without parsing them.
-_PICTURE_MARKS = (
+_BYTES_PER_TOKEN = 4
+# Parts of bodies that show an image, or a request for reasoning, without parsing them.
+_IMAGE_MARKS = (
     b'"image_url"',
     b'"input_image"',
     b'"type":"image"',
@@ -28,7 +29,7 @@ _PICTURE_MARKS = (
     b'"inlineData"',
     b'"image":{',
 )
-_THINKING_MARKS = (b'"thinking"', b'"reasoning_effort"', b'"reasoning":{', b'"thinkingConfig"', b'"thinking_config"')
+_REASONING_MARKS = (b'"thinking"', b'"reasoning_effort"', b'"reasoning":{', b'"thinkingConfig"', b'"thinking_config"')
 
 
 class RouteQuery(Struct, frozen=True):
@@ -41,22 +42,23 @@ class RouteQuery(Struct, frozen=True):
     client: str = ""
 
     @property
-    def body_size(self) -> int:
-        return len(self.body)
+    def tokens(self) -> int:
+        """The number of tokens, estimated by the size of the body."""
+        return len(self.body) // _BYTES_PER_TOKEN
 
     @property
-    def has_pictures(self) -> bool:
-        """Whether the body has a picture, by the types of its parts."""
-        return any(mark in self.body for mark in _PICTURE_MARKS)
+    def has_images(self) -> bool:
+        """Whether the body has an image, by the types of its parts."""
+        return any(mark in self.body for mark in _IMAGE_MARKS)
 
     @property
-    def has_thinking(self) -> bool:
+    def has_reasoning(self) -> bool:
         """Whether the body requests reasoning."""
-        return any(mark in self.body for mark in _THINKING_MARKS)
+        return any(mark in self.body for mark in _REASONING_MARKS)
 
 
 class Route(Struct, frozen=True):
-    """The targets of a request, the first preferred; the others are used if those before fail before any content.
+    """The targets of a request in order: each is used if those before fail before any content, or are paused.
 
     `caller` is the dialect of the caller where its path is that of several (`mistral` on the Chat path). With
     `pass_credentials` the caller's own credentials are sent, but only to the vendor of the caller's API.

@@ -5,8 +5,9 @@ A shell has the connections, the clock and the store. There is one protocol for 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from segue.bridge import aws
@@ -63,6 +64,12 @@ class AsyncShell(Protocol):
     async def load(self, keys: Iterable[str]) -> Mapping[str, bytes]: ...
     async def save(self, entries: Mapping[str, bytes]) -> None: ...
     async def delete(self, keys: Iterable[str]) -> None: ...
+
+
+class AsyncSteps(Protocol):
+    """Runs the steps of a relay, one after the other: in the event loop, or in threads."""
+
+    async def run(self, step: Callable[[], Command | None], /) -> Command | None: ...
 
 
 @contextmanager
@@ -162,16 +169,17 @@ def run_exchange(relay: Relay, shell: Shell, *, raise_failures: bool = False) ->
             else:
                 command = _advance(commands, result)
     finally:
+        relay.end()
         executor.close()
 
 
 async def run_async_exchange(
-    relay: Relay, shell: AsyncShell, *, raise_failures: bool = False
+    relay: Relay, shell: AsyncShell, *, raise_failures: bool = False, steps: AsyncSteps | None = None
 ) -> AsyncGenerator[Respond | bytes | End, None]:
     """Yield the head of the caller's response, then its body in chunks. `raise_failures` is that of `drive`.
 
-    An `End` after the last chunk means that the provider's response is still read. Closing the generator closes the
-    connection to the provider.
+    `steps` run the steps of the relay; without them, they run in the event loop. An `End` after the last chunk means
+    that the provider's response is still read. Closing the generator closes the connection to the provider.
     """
     commands, executor = drive(relay, raise_failures=raise_failures), _AsyncExecutor(shell)
     try:
@@ -182,10 +190,13 @@ async def run_async_exchange(
             try:
                 result = await executor.execute(command)
             except UpstreamError as failure:
-                command = _throw(commands, failure)
+                step = partial(_throw, commands, failure)
             else:
-                command = _advance(commands, result)
+                step = partial(_advance, commands, result)
+            is_output = isinstance(command, Respond | Write | End)
+            command = step() if steps is None or is_output else await steps.run(step)
     finally:
+        relay.end()
         await executor.close()
 
 

@@ -115,6 +115,11 @@ class _Turn:
                 if queue in self._queues:
                     self._queues[queue].append(slot)
 
+    def forget_slots(self) -> None:
+        """Drop the slots, which hold this turn: without the cycle the collector has nothing to search."""
+        self.slots.clear()
+        self._index = self._queues = None
+
     def first_open(self, key: _PairKey) -> _Slot | None:
         """Return the first open call with this key."""
         slots = self.slots_by_key[key]
@@ -210,6 +215,11 @@ class Pairer:
         if turn_key == message.turn_key and all(map(is_, blocks, message.blocks)):
             return message
         return replace(message, blocks=tuple(blocks), turn_key=turn_key)
+
+    def close(self) -> None:
+        """Release the memory of all turns; nothing can be paired afterwards."""
+        for turn in self._turns:
+            turn.forget_slots()
 
     def forget_turns(self, calls: Container[str]) -> None:
         """Exclude the turns of these calls from pairing. Their canonical ids stay in use."""
@@ -430,7 +440,9 @@ def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Mess
     )
     pairer = Pairer(positional=positional, call_keys=call_keys, result_keys=result_keys)
     paired = [pairer.feed(message) for message in messages]
-    return tuple(map(pairer.pair_early_results, paired) if pairer.has_early_results else paired)
+    paired = list(map(pairer.pair_early_results, paired)) if pairer.has_early_results else paired
+    pairer.close()
+    return tuple(paired)
 
 
 def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:

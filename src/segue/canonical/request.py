@@ -39,12 +39,21 @@ class ToolChoice(Struct, frozen=True, gc=False):
 
 
 class Reasoning(Struct, frozen=True, gc=False):
-    """Reasoning settings: on or off (`enabled`), an `effort`, a token `budget`, or `adaptive` (the model decides)."""
+    """Reasoning settings: on or off (`enabled`), an `effort`, a token `budget`, or `adaptive` (the model decides).
+
+    `visible` asks for the text of the reasoning.
+    """
 
     enabled: bool | None = None
     effort: Effort | None = None
     budget: int | None = None
     adaptive: bool = False
+    visible: bool = False
+
+    @property
+    def is_off(self) -> bool:
+        """Whether reasoning is disabled, by `enabled` or by effort."""
+        return self.enabled is False or self.effort == "none"
 
 
 class ResponseFormat(Struct, frozen=True, gc=False):

@@ -20,6 +20,7 @@ from segue.canonical.request import Options, Usage
 from segue.cli import config, project_context, streams, trust_store, user_store
 from segue.cli.agent_tools import AgentTools
 from segue.cli.emulated_providers import EmulatedProviders
+from segue.cli.model_choice import choose_models
 from segue.cli.options import RunOptions
 from segue.cli.project_context import ProjectContext
 from segue.cli.providers import Providers
@@ -135,7 +136,9 @@ class Agent:
             rules = (name for rule in loaded.settings.rules for name in rule.model_names)
             for name in self._options.models or (*loaded.settings.model_names, *rules):
                 await self.find_served(name)
-        self.route = self._build_route()
+        continues = self._options.latest or self._options.conversation is not None
+        if not continues:
+            self.route = self._build_route()
         self.tools = AgentTools(self.providers, self._options)
         self._stack.push_async_callback(self.tools.close)
         self.toolbox = await self.tools.build_toolbox(Path.cwd())
@@ -153,8 +156,9 @@ class Agent:
             self._stack.callback(shutil.rmtree, self._checkpoint_folder, ignore_errors=True)
         log = self._open_log()
         try:
-            if isinstance(log, StoredConversation) and not self._options.models:
-                self._resume_model(log)
+            if continues:
+                self.route = self._build_route(log)
+            self._resume_model(log)
             self.session = self._build_session(log)
         except BaseException:
             log.close()
@@ -261,38 +265,34 @@ class Agent:
         """Return the cost of a reply in dollars; None where no price is known."""
         return None if self.is_emulated else self.providers.cost(provider, model, usage)
 
-    def _build_route(self) -> Route:
-        settings = self.providers.config.settings
-        if self._options.emulated:
-            return self._make_emulated_route("emulated")
-        if self._options.models:
-            is_served = self._options.models[0] in self._served
-            return self._make_route(self._options.models, "the model that the server has" if is_served else "")
-        if settings.route == "rules":
+    def _build_route(self, log: ConversationLog | None = None) -> Route:
+        """Return the route; where no model can be used, it is the last one of the conversation."""
+        settings, given = self.providers.config.settings, self._options.models
+        if settings.route == "rules" and not given and not self._options.emulated:
             self.model_reason = "by rules"
             rules = [
                 RoutingRule(rule.when, tuple(map(self.endpoint, rule.model_names)), rule.tokens or 0)
                 for rule in settings.rules
             ]
             return ByRule(rules, price=self._typical_price)
-        if settings.model_names:
-            return self._make_route(settings.model_names, self.providers.config.model_source(), settings.route)
-        available = self.providers.first_with_key()
-        if available is not None:
-            row = self.providers.by_name[available.provider]
-            return self._make_route((available.name,), f"{self.providers.key_variable_of(row)} is set")
-        return self._make_emulated_route("emulated: no API key is set, see segue models")
+        choice = choose_models(self.providers, given, emulated=self._options.emulated, required=False)
+        if choice.is_emulated:
+            self._emulated = EmulatedProviders(self.providers)
+            self._stack.callback(self._emulated.close)
+        if not choice.names:
+            last = log.state if isinstance(log, StoredConversation) else None
+            if last is None or last.provider is None or last.model is None:
+                raise InputError(choice.why)
+            return self._make_route((f"{last.provider}/{last.model}",), "last used in this conversation")
+        is_served = bool(given) and given[0] in self._served
+        is_configured = choice.names == settings.model_names and not given and not choice.is_emulated
+        why = "the model that the server has" if is_served and not choice.is_emulated else choice.why
+        return self._make_route(choice.names, why, settings.route if is_configured else None)
 
-    def _make_emulated_route(self, reason: str) -> Route:
-        """Return a route to emulators of the requested or configured models, else of the first default model."""
-        self._emulated = EmulatedProviders(self.providers)
-        self._stack.callback(self._emulated.close)
-        first = next(row for row in self.providers.by_name.values() if row.default)
-        names = self._options.models or self.providers.config.settings.model_names
-        return self._make_route(names or (f"{first.name}/{first.default}",), reason)
-
-    def _resume_model(self, log: StoredConversation) -> None:
-        """Put the conversation's last model first, unless the route is round-robin or by rules."""
+    def _resume_model(self, log: ConversationLog) -> None:
+        """Put the conversation's last model first, unless one is named, or the route is round-robin or by rules."""
+        if not isinstance(log, StoredConversation) or self._options.models:
+            return
         state = log.state
         if state.provider is None or state.model is None:
             return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli import streams
+from segue.view.fit import display_width, truncate
 
 if TYPE_CHECKING:
     from segue.store.base import ConversationSummary
@@ -45,7 +45,7 @@ def format_conversations(
             format_local_time(row.updated),
             f"{row.messages:,}",
             truncate(sanitize_line(row.model or "-"), _MAX_MODEL),
-            _truncate_start(sanitize_line(shorten_folder(row.folder)), _MAX_FOLDER),
+            truncate(sanitize_line(shorten_folder(row.folder)), _MAX_FOLDER),
             truncate(sanitize_line(row.title or row.opening or "-"), available or _MAX_TITLE),
         ]
         for number, row in zip(numbers, rows, strict=False)
@@ -85,7 +85,7 @@ def _fixed_width(widths: list[int], columns: list[int]) -> int:
 def _format_line(line: Sequence[str], number: int, columns: list[int], widths: list[int], *, colour: bool) -> str:
     cells: list[str] = []
     for at in columns:
-        cell = (_truncate_start if at == _FOLDER else truncate)(line[at], widths[at])
+        cell = truncate(line[at], widths[at])
         blanks = " " * (widths[at] - display_width(cell))
         styled = click.style(cell, **_style(number, at)) if colour else cell
         cells.append(blanks + styled if at in _RIGHT_ALIGNED else styled if at == _TITLE else styled + blanks)
@@ -106,41 +106,6 @@ def shorten_folder(folder: str | None) -> str:
     return f"~{folder[len(home) :]}" if folder == home or folder.startswith(f"{home}/") else folder
 
 
-def _truncate_start(text: str, width: int) -> str:
-    """Truncate a text at its start: the end of a path identifies it."""
-    if display_width(text) <= width:
-        return text
-    at = len(text)
-    taken = 1
-    while at > 0 and taken + _char_width(text[at - 1]) <= width:
-        at -= 1
-        taken += _char_width(text[at])
-    return f"…{text[at:]}"
-
-
 def format_local_time(at: int) -> str:
     """Format a store timestamp (microseconds) in local time."""
     return datetime.fromtimestamp(at / 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def display_width(text: str) -> int:
-    """Return the width of a text in terminal columns."""
-    return len(text) if text.isascii() else sum(map(_char_width, text))
-
-
-def _char_width(char: str) -> int:
-    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def truncate(text: str, width: int) -> str:
-    """Truncate a text to one line of `width` columns."""
-    line = " ".join(text[: 4 * width].split())
-    if display_width(line) <= width and len(text) <= 4 * width:
-        return line
-    taken, at = 0, 0
-    while at < len(line) and taken + _char_width(line[at]) < width:
-        taken += _char_width(line[at])
-        at += 1
-    return f"{line[:at]}…"

@@ -137,6 +137,18 @@ class _DoctorChecks:
             text = error.message if isinstance(error, click.ClickException) else str(error)
             if not any(row.get("error") == text for row in rows):
                 self._add_row("bad", "config", text)
+        if self._catalogue is not None:
+            self._check_stored_keys(self._catalogue)
+
+    def _check_stored_keys(self, catalogue: Providers) -> None:
+        """Check the file with the stored keys; go on without it if it can't be read."""
+        from segue.cli.key_store import StoredKeys
+
+        try:
+            _ = catalogue.stored_keys
+        except click.ClickException as error:
+            self._add_row("bad", "keys", error.message)
+            catalogue.stored_keys = StoredKeys({})
 
     def _check_store(self) -> None:
         from segue.store import display_location
@@ -194,20 +206,14 @@ class _DoctorChecks:
             self._add_row("note", "no key", ", ".join(unset))
 
     def _check_model(self) -> None:
+        from segue.cli.model_choice import choose_models
+
         if self._catalogue is None:
             return
-        settings = self._catalogue.config.settings
-        if settings.route == "rules":
-            names, why = tuple(name for rule in settings.rules for name in rule.model_names), "by rules"
-        elif settings.model_names:
-            names, why = settings.model_names, self._catalogue.config.model_source()
-        elif (first := self._catalogue.first_with_key()) is not None:
-            names, why = (
-                (first.name,),
-                f"{self._catalogue.key_variable_of(self._catalogue.by_name[first.provider])} is set",
-            )
-        else:
-            names, why = (), "no API key is set and no model is configured: emulated models are used"
+        choice = choose_models(self._catalogue, required=False)
+        names, why = choice.names, choice.why
+        if choice.is_emulated:
+            names, why = (), "no API key is set and nothing is configured: emulated models are used"
         self.results["model"] = {"models": names, "why": why}
         for name in names:
             if self._catalogue.lacks_default(name) is not None:
@@ -221,7 +227,8 @@ class _DoctorChecks:
             if endpoint.lacks_key:
                 self._add_row("bad", "model", f"{name} ({why}): no key; set {endpoint.variables[0]}")
                 return
-        self._add_row("ok" if names else "note", "model", f"{', '.join(names)} ({why})" if names else why)
+        state: _State = "ok" if names else "note" if choice.is_emulated else "bad"
+        self._add_row(state, "model", f"{', '.join(names)} ({why})" if names else why)
 
     # ----------------------------------------------------------------------------------------------- MCP and terminal
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from segue.cli import config
+from segue.bridge.failover import FIRST_BYTE
+from segue.cli import config, key_store
 from segue.cli.streams import BadInputError
 from segue.gateway.client_keys import ClientKey
 from segue.gateway.raw_routes import RawRouteSettings
@@ -32,8 +31,13 @@ class GatewayTable(Struct, frozen=True, forbid_unknown_fields=True):
     private_key: str | None = None
     behind_proxy: bool = False
     timeout: Annotated[float, Meta(gt=0)] = 600.0
+    first_byte: Annotated[float, Meta(gt=0)] = FIRST_BYTE
     usage: str | None = None
     memory_megabytes: Annotated[int, Meta(ge=1)] = 512
+    pending_megabytes: Annotated[int, Meta(ge=1)] = 256
+    large_megabytes: Annotated[int, Meta(ge=0)] = 2
+    max_messages: Annotated[int, Meta(ge=1)] = 100_000
+    max_calls: Annotated[int, Meta(ge=1)] = 100_000
     store: str | None = None
     store_megabytes: Annotated[int, Meta(ge=1)] = 1024
     store_days: Annotated[float, Meta(gt=0)] = 30
@@ -78,12 +82,11 @@ def client_key_file() -> Path:
 def load_client_keys(file: Path | None = None) -> tuple[ClientKey, ...]:
     """Return the client keys; none if the file does not exist."""
     file = file or client_key_file()
-    try:
-        keys = tuple(msgspec.json.decode(file.read_bytes(), type=list[ClientKey]))
-    except FileNotFoundError:
+    data = key_store.read_file(file)
+    if data is None:
         return ()
-    except OSError as error:
-        raise BadInputError(f"can't read {file}: {error.strerror}") from None
+    try:
+        keys = tuple(msgspec.json.decode(data, type=list[ClientKey]))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadInputError(f"{file} is damaged: {error}") from None
     if len({key.name for key in keys}) < len(keys):
@@ -93,16 +96,4 @@ def load_client_keys(file: Path | None = None) -> tuple[ClientKey, ...]:
 
 def save_client_keys(keys: Sequence[ClientKey], file: Path | None = None) -> None:
     """Write the client keys: atomically, and readable by their owner only."""
-    file = file or client_key_file()
-    temporary = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as output:
-            output.write(msgspec.json.format(msgspec.json.encode(list(keys)), indent=1) + b"\n")
-            output.flush()
-            os.fsync(output.fileno())
-        temporary.replace(file)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise BadInputError(f"can't write {file}: {error.strerror}") from None
+    key_store.write_file(file or client_key_file(), list(keys))

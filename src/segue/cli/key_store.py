@@ -7,7 +7,6 @@ is read when it is needed. Keys are never printed, and not passed to other proce
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -15,11 +14,12 @@ from typing import Any
 
 import msgspec
 
+from segue import private_files
 from segue.cli import config, streams
 from segue.cli.streams import BadInputError
+from segue.errors import InputError
 
 _SERVICE = "segue"
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def key_file() -> Path:
@@ -53,19 +53,25 @@ class StoredKeys(Mapping[str, str]):
 def load_entries() -> dict[str, str | None]:
     """Read the file; a value is None if the key is in the keyring."""
     file = key_file()
-    try:
-        mode = file.stat().st_mode
-        data = file.read_bytes()
-    except FileNotFoundError:
+    data = read_file(file)
+    if data is None:
         return {}
-    except OSError as error:
-        raise BadInputError(f"can't read {file}: {streams.format_os_error(error)}") from None
-    if os.name == "posix" and mode & _OTHERS:
-        raise BadInputError(f"{file} can be read by others: its keys are not used; run chmod 600 on it")
     try:
         return msgspec.json.decode(data, type=dict[str, str | None])
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise BadInputError(f"{file} is damaged: expected a JSON object of keys") from None
+
+
+def read_file(file: Path) -> bytes | None:
+    """Return the content of a file of keys; None if there is no such file."""
+    try:
+        return private_files.read_private(file, streams.print_message)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadInputError(f"can't read {file}: {streams.format_os_error(error)}") from None
+    except InputError as error:
+        raise BadInputError(str(error)) from None
 
 
 def load() -> StoredKeys:
@@ -80,7 +86,8 @@ def add(name: str, key: str) -> str:
             keyring.set_password(_SERVICE, name, key)
         except Exception as error:  # noqa: BLE001  backends raise errors of their own, which may hold the key
             raise BadInputError(f"the keyring did not store the key: {type(error).__name__}") from None
-    _write({**load_entries(), name: None if keyring is not None else key})
+    entries = {**load_entries(), name: None if keyring is not None else key}
+    write_file(key_file(), dict(sorted(entries.items())))
     return "the system's keyring" if keyring is not None else str(key_file())
 
 
@@ -94,7 +101,7 @@ def remove(name: str) -> bool:
             keyring.delete_password(_SERVICE, name)
         except Exception as error:  # noqa: BLE001  backends raise errors of their own
             raise BadInputError(f"the keyring did not remove the key: {type(error).__name__}") from None
-    _write(entries)
+    write_file(key_file(), entries)
     return True
 
 
@@ -115,13 +122,10 @@ def _read_keyring(name: str) -> str:
         return ""
 
 
-def _write(entries: Mapping[str, str | None]) -> None:
-    file = key_file()
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if file.exists():
-            file.chmod(0o600)
-    except OSError as error:
-        raise streams.WriteError(f"can't write {file}: {streams.format_os_error(error)}") from None
-    data = msgspec.json.format(msgspec.json.encode(dict(sorted(entries.items()))), indent=1) + b"\n"
-    streams.replace_file(str(file), data, private=True)
+def write_file(file: Path, value: Any) -> None:
+    """Write a file of keys as JSON."""
+    data = msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+    with streams.translate_write_errors(file):
+        private_files.make_folder(file.parent)
+        # The file may be a symbolic link to one that is kept elsewhere.
+        private_files.replace(Path(os.path.realpath(file)), data)

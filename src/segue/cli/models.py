@@ -36,6 +36,7 @@ def command(name: str | None, *, with_key: bool, online: bool, as_json: bool) ->
       segue models ollama --online
     """
     from segue.cli import providers
+    from segue.cli.model_choice import choose_models
 
     loaded = providers.load()
     rows = [row for row in loaded.by_name.values() if not with_key or loaded.key_variable_of(row)]
@@ -63,8 +64,8 @@ def command(name: str | None, *, with_key: bool, online: bool, as_json: bool) ->
     for row in rows:
         if note := loaded.describe_assumed_api(row.name):
             streams.print_message(note)
-    if not any(map(loaded.key_variable_of, loaded.by_name.values())):
-        streams.print_message("no API key is set: segue run and segue chat use emulated models")
+    if choose_models(loaded, required=False).is_emulated:
+        streams.print_message("no API key is set and nothing is configured: emulated models are used")
 
 
 def _narrow(row: Provider, text: str) -> Provider:

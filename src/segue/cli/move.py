@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli import options, streams, user_store
-from segue.cli.conversation_table import display_width, format_local_time, truncate
+from segue.cli.conversation_table import format_local_time
 from segue.cli.streams import BadInputError
+from segue.view.fit import display_width, truncate
 
 if TYPE_CHECKING:
     from segue.sessions.client import Client, Place, SessionFile
     from segue.sessions.journeys import JourneyStore
     from segue.sessions.move_report import MoveReport
-    from segue.sessions.mover import Mover, Plan
+    from segue.sessions.mover import Moved, Mover, Plan
 
 _SINGULARS = {
     "messages": "message",
@@ -89,10 +90,15 @@ def command(
     clients = [find_client(source, "--from")] if source else [each for each in CLIENTS.values() if each is not to]
     session = " ".join(words) if words else None
     if dry_run:
-        _print_plan(_plan(clients, to, session), as_json=as_json)
+        _print_plan(_plan(clients, to, session, is_dry=True), as_json=as_json)
         return
     with _journeys().lock():
-        _move(_plan(clients, to, session), to, runs=runs, as_json=as_json)
+        moved = _move(_plan(clients, to, session), to, runs=runs, as_json=as_json)
+    program = shutil.which(to.program)
+    if runs and program is not None:
+        sys.stdout.flush()
+        os.chdir(moved.session.cwd or _folder())
+        os.execv(program, [program, *moved.command[1:]])
 
 
 def _place() -> Place:
@@ -121,7 +127,7 @@ def _mover() -> Mover:
     return Mover(_place(), _journeys(), time.time_ns() // 1000)
 
 
-def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
+def _plan(clients: list[Client], to: Client, wanted: str | None, *, is_dry: bool = False) -> Plan:
     from segue.sessions.registry import CLIENTS
     from segue.sessions.session_search import find_session
 
@@ -129,7 +135,7 @@ def _plan(clients: list[Client], to: Client, wanted: str | None) -> Plan:
     found = find_session(clients, _place(), folder, wanted)
     # A session that was named may be of another folder: it is resumed there.
     cwd = found.cwd if wanted is not None and found.cwd and Path(found.cwd).is_dir() else str(folder)
-    plan = _mover().plan(CLIENTS[found.client], found, to, cwd)
+    plan = _mover().plan(CLIENTS[found.client], found, to, cwd, is_dry=is_dry)
     return _with_warning(plan, CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
 
 
@@ -153,7 +159,7 @@ def _installed_version(program: str) -> str | None:
     return next((word for word in words if word[0].isdigit() and "." in word), None)
 
 
-def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> None:
+def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> Moved:
     import msgspec
 
     program = shutil.which(to.program)
@@ -181,10 +187,7 @@ def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> None:
         _print_report(plan.source.file, to, moved.report)
         with streams.report_if_unwritten("moved", str(moved.session.path)):
             streams.write(f"{line}\n")
-    if runs and program is not None:
-        sys.stdout.flush()
-        os.chdir(folder)
-        os.execv(program, [program, *moved.command[1:]])
+    return moved
 
 
 def _print_plan(plan: Plan, *, as_json: bool) -> None:

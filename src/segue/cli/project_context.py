@@ -2,15 +2,13 @@
 
 It is taken once when a conversation starts and is part of its system text, so that the beginning of the prompt does
 not change. What changes later is sent with the next user message. Files may come from someone else: only those in
-trusted folders are read, and only there git is run, because the settings of a repository can name programs.
+trusted folders are read, and only there git is run, without the settings of the repository.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import re
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -18,6 +16,7 @@ from pathlib import Path
 
 from segue.canonical.blocks import Message, Text
 from segue.cli import trust_store
+from segue.runtime.git_repository import Repository, find_root, open_repository, run_git
 
 _NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_SIZE = 32_000
@@ -27,7 +26,6 @@ _FILE_HEADING = "# Instructions from "
 _CHANGED = "[The context of this conversation has changed:]"
 _REMOVED = "These instructions no longer apply."
 _CUT = "[the rest of the file is left out]"
-_GIT_TIMEOUT = 3.0
 _MAX_CHANGED_FILES = 20
 _COMMITS = 3
 
@@ -137,15 +135,11 @@ def take(folder: Path, *, trusting: bool = False, git_state: bool = True) -> Pro
         "Platform": f"{platform.system()} {platform.machine()}",
     }
     root = find_root(folder)
-    if root is not None and (branch := _read_branch(root)):
+    repository = open_repository(root) if root is not None else None
+    if repository is not None and (branch := repository.branch):
         facts["Git branch"] = branch
-    state = _read_git_state(folder) if root is not None and runs_git else ""
+    state = _read_git_state(repository) if repository is not None and runs_git else ""
     return ProjectContext(facts, state, _read_files(folder, trusting=trusting))
-
-
-def find_root(folder: Path) -> Path | None:
-    """Return the nearest folder with a git repository."""
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
 def find_files(folder: Path) -> list[Path]:
@@ -180,26 +174,11 @@ def _read_files(folder: Path, *, trusting: bool) -> tuple[InstructionFile, ...]:
     return tuple(reversed(files))
 
 
-_REFERENCE = re.compile(r"ref: refs/heads/(?P<branch>\S+)")
-
-
-def _read_branch(root: Path) -> str:
-    """Return the branch, read from git's files: no program is started."""
-    git = root / ".git"
-    try:
-        if git.is_file():  # a worktree
-            git = root / git.read_text("utf-8").removeprefix("gitdir:").strip()
-        head = (git / "HEAD").read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
-    found = _REFERENCE.match(head)
-    return found["branch"] if found is not None else f"none, at {head.strip()[:12]}"
-
-
-def _read_git_state(folder: Path) -> str:
+def _read_git_state(repository: Repository) -> str:
     """Return changed files and the newest commits; empty if git does not answer."""
-    status = _run_git(folder, "status", "--porcelain")
-    commits = _run_git(folder, "log", f"-{_COMMITS}", "--format=%h %s")
+    # In a submodule git would run with the settings of the submodule.
+    status = run_git(repository, "status", "--porcelain", "--ignore-submodules=all")
+    commits = run_git(repository, "log", f"-{_COMMITS}", "--format=%h %s")
     if status is None:
         return ""
     changed = status.splitlines()
@@ -209,14 +188,3 @@ def _read_git_state(folder: Path) -> str:
     if commits:
         lines += ["Newest commits:", *(f"- {line}" for line in commits.splitlines())]
     return "\n".join(lines)
-
-
-def _run_git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", *arguments]
-    try:
-        ended = subprocess.run(
-            command, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_TIMEOUT, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return ended.stdout.decode("utf-8", "replace").rstrip("\n") if ended.returncode == 0 else None

@@ -18,10 +18,11 @@ from segue.cli import streams
 from segue.errors import ProviderError, SegueError
 from segue.runtime import events
 from segue.runtime.events import Event, ExchangeEnded
+from segue.view.fit import shorten_paths, truncate
 from segue.view.format import format_count, format_money, format_short
 from segue.view.sanitize import sanitize
 
-_MAX_LINE = 100
+_MAX_LINE = 200
 
 
 class Started(msgspec.Struct, frozen=True, tag="opened"):
@@ -102,6 +103,10 @@ class TextReporter:
         suffix = f"; conversation {started.conversation}" if started.conversation else ""
         why = f" ({started.why})" if started.why else ""
         self._print_message(f"{started.model}{why}{suffix}")
+        from segue.cli.model_choice import EMULATED_NOTE
+
+        if self._quiet and started.emulated and started.why != "emulated":
+            streams.print_message(EMULATED_NOTE)
         self._conversation_id = started.conversation
 
     def on_event(self, event: Event) -> None:
@@ -155,11 +160,14 @@ class TextReporter:
             self._print_message(f"{cost}: {format_short(usage.input)} tokens in, {format_short(usage.output)} out")
 
     def _format_call(self, event: events.CallEnded) -> str:
-        summary = self._summaries.pop(event.id, "")
+        summary = truncate(self._summaries.pop(event.id, ""), _MAX_LINE)
         about = f"{'  ' if event.task else ''}{event.tool}{f' {summary}' if summary else ''}"
         if event.outcome == "complete":
             return f"{about} ({event.seconds:.1f} s)"
-        detail = next(iter(event.text.splitlines()), "").removeprefix(f"{event.outcome}: ")
+        line = next(iter(event.text.splitlines()), "")
+        # A denial has the rule that would allow the call, to be copied.
+        detail = line if event.outcome == "denied" else truncate(line, _MAX_LINE)
+        detail = detail.removeprefix(f"{event.outcome}: ")
         return f"{about}: {event.outcome}: {detail}" if detail else f"{about}: {event.outcome}"
 
     def _write(self, text: str) -> None:
@@ -183,7 +191,7 @@ class TextReporter:
         if not self._quiet:
             if self._in_line and self._sanitizes and self._last != "\n" and streams.is_terminal(sys.stderr):
                 click.echo("", err=True)
-            streams.print_message(line if len(line) <= _MAX_LINE * 2 else f"{line[: _MAX_LINE * 2]}…")
+            streams.print_message(shorten_paths(line, _MAX_LINE))
 
 
 def _format_failure(ended: ExchangeEnded, error: SegueError | None, conversation_id: str | None) -> str:

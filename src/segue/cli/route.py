@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
 import http.client
+import secrets
 import ssl
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from segue.gateway.run_file import RunFile
 
 _TIMEOUT = 10.0
+_MAX_ANSWER = 2**20
 _HTTP_OK = 200
 _THIS_MACHINE = "localhost"
 
@@ -39,13 +43,14 @@ def command(*, models: tuple[str, ...], reloads: bool, reset: bool, url: str | N
     """
     if sum((bool(models), reloads, reset)) > 1:
         raise click.UsageError("MODEL, --reload and --reset can't be combined")
-    run = _find(url)
-    if models or reset:
-        answer = _call(run, "POST", "/segue/route", {"models": models})
-    elif reloads:
-        answer = _call(run, "POST", "/segue/route", {"reload": True})
-    else:
-        answer = _call(run, "GET", "/segue/status")
+    run, connection = _find(url)
+    with closing(connection):
+        if models or reset:
+            answer = _call(run, connection, "POST", "/segue/route", {"models": models})
+        elif reloads:
+            answer = _call(run, connection, "POST", "/segue/route", {"reload": True})
+        else:
+            answer = _call(run, connection, "GET", "/segue/status")
     if as_json:
         streams.write(msgspec.json.encode(answer), b"\n")
     else:
@@ -53,7 +58,8 @@ def command(*, models: tuple[str, ...], reloads: bool, reset: bool, url: str | N
         streams.write(f"{run.url}: {names}\n")
 
 
-def _find(url: str | None) -> RunFile:
+def _find(url: str | None) -> tuple[RunFile, http.client.HTTPConnection]:
+    """Return the newest gateway that answers, and a connection to it; only there its token may be sent."""
     from segue.gateway.run_file import find_running
 
     running = find_running()
@@ -62,7 +68,31 @@ def _find(url: str | None) -> RunFile:
         running = [run for run in running if wanted is not None and _find_address(run.url) == wanted]
     if not running:
         raise BadInputError("no gateway is running" if url is None else f"no gateway of yours is running on {url}")
-    return running[0]
+    errors: list[BadInputError] = []
+    for run in running:
+        try:
+            return run, _open(run)
+        except BadInputError as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise
+            errors.append(error)
+    raise errors[0]
+
+
+def _open(run: RunFile) -> http.client.HTTPConnection:
+    """Return a connection to a gateway; `BadInputError` if the other side does not know the token of its run file."""
+    from segue.gateway.run_file import NONCE_HEADER, prove_token
+
+    connection, nonce = _connect(run), secrets.token_hex(16)
+    with ExitStack() as stack:
+        stack.callback(connection.close)
+        _, proof = _request(run, connection, "GET", "/healthz", {NONCE_HEADER: nonce})
+        if not hmac.compare_digest(proof, prove_token(run.token, nonce).encode()):
+            raise BadInputError(f"the server on {run.url} is not the gateway that was started there: its token differs")
+        # Another connection could lead elsewhere.
+        connection.auto_open = 0
+        stack.pop_all()
+    return connection
 
 
 def _find_address(url: str) -> tuple[str, int] | None:
@@ -84,32 +114,51 @@ def _find_address(url: str) -> tuple[str, int] | None:
     return _THIS_MACHINE if is_local(text) else parts.hostname, default if port is None else port
 
 
-def _call(run: RunFile, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    connection = _connect(run)
+def _call(
+    run: RunFile,
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     data = b"" if body is None else msgspec.json.encode(body)
-    # The address may be one that is not among the hosts of the gateway.
-    headers = {"host": "localhost", "authorization": f"Bearer {run.token}"}
+    status, content = _request(run, connection, method, path, {"authorization": f"Bearer {run.token}"}, data)
     try:
-        connection.request(method, path, data, headers)
-        response = connection.getresponse()
-        answer: dict[str, Any] = msgspec.json.decode(response.read(), type=dict[str, Any])
-    except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
+        answer = msgspec.json.decode(content, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadInputError(f"the gateway on {run.url} does not answer: {error}") from None
-    finally:
-        connection.close()
-    if response.status != _HTTP_OK:
+    if status != _HTTP_OK:
         error = answer.get("error")
-        raise BadInputError(error if isinstance(error, str) else f"the gateway answered with {response.status}")
+        raise BadInputError(error if isinstance(error, str) else f"the gateway answered with {status}")
     return answer
+
+
+def _request(
+    run: RunFile,
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+) -> tuple[int, bytes]:
+    try:
+        # The address may be one that is not among the hosts of the gateway.
+        connection.request(method, path, body, {"host": "localhost", **headers})
+        response = connection.getresponse()
+        return response.status, response.read(_MAX_ANSWER)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise BadInputError(f"the gateway on {run.url} does not answer: {error}") from error
 
 
 def _connect(run: RunFile) -> http.client.HTTPConnection:
     """Return a connection to a gateway. With TLS, it must have the certificate of its run file; names do not count."""
     parts = urlsplit(run.url)
-    if parts.scheme != "https":
-        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT)
     try:
+        if parts.scheme != "https":
+            return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT)
         context = ssl.create_default_context(cafile=run.certificate)
+    except http.client.InvalidURL as error:
+        raise BadInputError(f"the gateway on {run.url} does not answer: {error}") from None
     except OSError as error:
         raise BadInputError(f"can't read {run.certificate}: {streams.format_os_error(error)}") from None
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -95,7 +95,8 @@ def _rule_lines(entry: RulebookEntry) -> Iterator[str]:
         error = f"HTTP {entry.error_status}, the text is not recorded"
     yield from _field("rule", entry.rule)
     yield from _field("error", error)
-    yield from _field("source", f"{entry.source} ({entry.confidence})", wrap=False)
+    yield from _field("evidence", f"{entry.evidence}. {entry.measured or ''}".rstrip())
+    yield from _field("source", entry.source, wrap=False)
     if entry.violation_example is not None:
         import msgspec
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from segue.gateway.server import GatewayRoutes, GatewayServer
 
 EMULATED = "emulated/"
+_EMULATED = "the models are emulated: their replies are not those of real models"
 _HOST, _PORT = "127.0.0.1", 8787
 
 
@@ -58,13 +59,15 @@ def command(
 
     Clients send their requests in the API they have: Chat Completions, Responses, Messages, Gemini or Bedrock Converse.
     A model name is `provider/model`, an alias or a route of the configuration; other names get the default model.
-    `segue route MODEL` changes the model while it runs. Without any API key, emulated models are served.
+    `segue route MODEL` changes the model while it runs. If nothing is configured, emulated models are served.
 
     \b
       segue serve -m moonshot/kimi-k2.6
       ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
     """
+    from segue.bridge.body_limits import BodyLimits
     from segue.cli.gateway_settings import client_key_file, load_client_keys, load_table
+    from segue.cli.model_choice import EMULATED_NOTE, choose_models
     from segue.cli.providers import Providers
     from segue.errors import InputError
     from segue.gateway.server import GatewayServer, GatewaySettings
@@ -80,15 +83,31 @@ def command(
     if loaded.untrusted_file is not None and seat is None:
         streams.print_message(loaded.untrusted_file.describe_ignored())
     known = Providers(loaded)
-    is_emulated = emulated or (not models and not table.routes and known.first_with_key() is None)
-    resolver = ModelResolver(known, emulated=is_emulated)
+    choice = choose_models(known, models, emulated=emulated, required=False)
+    resolver = ModelResolver(known, emulated=choice.is_emulated)
+
+    note = None if not choice.is_emulated else _EMULATED if emulated else EMULATED_NOTE
 
     def load() -> GatewayRoutes:
         try:
             current, reloaded = load_table(trusting=trusting)
             _check_trust(reloaded, needs_trust=needs_trust)
-            fresh = resolver.with_providers(Providers(reloaded))
-            return load_routes(models, fresh, routes=current.routes, raw=current.raw, clients=load_client_keys())
+            fresh = Providers(reloaded)
+            routes = () if models else current.routes
+            needs_default = bool(models) or not (routes or current.raw)
+            default = choose_models(fresh, models, emulated=emulated, required=needs_default)
+            if default.is_emulated != resolver.is_emulated:
+                kind = "emulated" if resolver.is_emulated else "real"
+                raise InputError(f"the gateway was started with {kind} models: start segue serve again")
+            return load_routes(
+                default.names,
+                resolver.with_providers(fresh),
+                prefers_default=bool(models) or default.is_emulated,
+                needs_key=needs_default,
+                routes=routes,
+                raw=current.raw,
+                clients=load_client_keys(),
+            )
         except BadInputError as error:
             raise InputError(error.message) from None
 
@@ -103,10 +122,10 @@ def command(
             GatewaySettings(
                 resolver.resolve,
                 load,
-                load_envelope_keys(),
+                load_envelope_keys(warn=streams.print_message),
                 client_key_file(),
                 load_clients,
-                host=host or table.host or _HOST,
+                host=next(name for name in (host, table.host, _HOST) if name is not None),
                 port=table.port or _PORT if port is None else port,
                 hosts=table.hosts,
                 origins=table.origins,
@@ -114,7 +133,11 @@ def command(
                 private_key=_find_file(table.private_key, "private_key"),
                 behind_proxy=table.behind_proxy,
                 timeout=table.timeout,
+                first_byte=table.first_byte,
                 memory=table.memory_megabytes * 2**20,
+                pending_memory=table.pending_megabytes * 2**20,
+                large_body=table.large_megabytes * 2**20,
+                body_limits=BodyLimits(table.max_messages, table.max_calls),
                 store=store or table.store,
                 store_limits=EntryLimits(table.store_megabytes * 2**20, table.store_days * 86_400),
                 workers=workers or table.workers,
@@ -128,10 +151,10 @@ def command(
         if seat is not None:
             server.run(report_ready)
         elif (workers or table.workers) > 1:
-            number = server.run_workers(_worker_command(), lambda: _print_opening(server, resolver))
+            number = server.run_workers(_worker_command(), lambda: _print_opening(server, note))
             raise click.exceptions.Exit(128 + number)
         else:
-            server.run(lambda: _print_opening(server, resolver))
+            server.run(lambda: _print_opening(server, note))
     finally:
         resolver.close()
 
@@ -201,45 +224,44 @@ class ModelResolver:
 
         return msgspec.structs.replace(self._emulators.endpoint(name.removeprefix(EMULATED)), provider=EMULATED[:-1])
 
-    def default_models(self) -> tuple[str, ...]:
-        """Return the models of the configuration, or that of the first provider with a key."""
-        if configured := self._known.config.settings.model_names:
-            return configured
-        first = self._known.first_with_key()
-        return (first.name,) if first is not None else ("anthropic",)
-
     def close(self) -> None:
         if self._emulators is not None:
             self._emulators.close()
 
 
 def load_routes(
-    models: Sequence[str],
+    default: Sequence[str],
     resolver: ModelResolver,
     *,
+    prefers_default: bool = True,
+    needs_key: bool = True,
     routes: Sequence[RouteSettings] = (),
     raw: Sequence[RawRouteSettings] = (),
     clients: Sequence[ClientKey] = (),
 ) -> GatewayRoutes:
-    """Return the routes of a gateway.
-
-    With `models`, and where models are emulated, all names without a provider are served by the default ones.
-    """
+    """Return the routes of a gateway. With `needs_key`, one of the default models must have a key."""
+    from segue.cli.model_choice import require_key
     from segue.gateway.server import GatewayRoutes
 
+    if needs_key and not resolver.is_emulated:
+        require_key([resolver.resolve(name) for name in default])
     return GatewayRoutes(
-        routes=() if models else tuple(routes),
+        routes=tuple(routes),
         raw=tuple(raw),
-        default=tuple(models) or resolver.default_models(),
-        prefers_default=bool(models) or resolver.is_emulated,
+        default=tuple(default),
+        prefers_default=prefers_default,
         aliases=resolver.aliases,
         clients=tuple(clients),
         resolve=resolver.resolve,
     )
 
 
-def _print_opening(server: GatewayServer, resolver: ModelResolver) -> None:
-    models = ", ".join(server.describe()["models"])
+def _print_opening(server: GatewayServer, note: str | None) -> None:
+    from segue.bridge.provider_errors import missing_key_error
+
+    models = ", ".join(server.describe()["models"]) or "raw routes"
     streams.print_message(f"serving {models} on {server.url}; Ctrl-C stops it")
-    if resolver.is_emulated:
-        streams.print_message("the models are emulated: their replies are not those of real models")
+    if note is not None:
+        streams.print_message(note)
+    for message in dict.fromkeys(missing_key_error(target).message for target in server.table.targets_without_key):
+        streams.print_message(f"{message}; requests for it go to the next target, or fail")

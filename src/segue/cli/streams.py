@@ -17,6 +17,7 @@ from typing import TextIO
 
 import click
 
+from segue import private_files
 from segue.errors import format_os_error
 
 STDIO = "-"
@@ -190,17 +191,23 @@ def replace_file(file: str, data: bytes | Iterable[bytes], *, private: bool = Fa
 
     `data` can be chunks, written as they are made. With `private` a new file is readable by its owner only.
     """
-    chunks = (data,) if isinstance(data, bytes) else data
-    try:
+    with translate_write_errors(file):
         target = Path(os.path.realpath(file))
         status = target.stat() if target.exists() else None
         if status is None:
-            _replace(target, chunks, 0o600 if private else 0o666 & ~_umask())
+            private_files.replace(target, data, mode=0o600 if private else None)
         elif stat.S_ISREG(status.st_mode):
-            _replace(target, chunks, stat.S_IMODE(status.st_mode))
+            private_files.replace(target, data, mode=stat.S_IMODE(status.st_mode))
         else:
             with target.open("wb") as stream:
-                stream.writelines(chunks)
+                stream.writelines((data,) if isinstance(data, bytes) else data)
+
+
+@contextlib.contextmanager
+def translate_write_errors(file: str | Path) -> Generator[None]:
+    """Raise `WriteError` for what the system reports about a file that is written."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         wrong = isinstance(error, ValueError) or error.errno in _PATH_ERRNOS
         raise (OutputPathError if wrong else WriteError)(f"can't write {file}: {format_os_error(error)}") from error
@@ -219,29 +226,6 @@ def check_writable(file: str) -> None:
     else:
         return
     raise OutputPathError(f"can't write {file}: {format_os_error(OSError(number, os.strerror(number)))}")
-
-
-def _replace(target: Path, chunks: Iterable[bytes], mode: int) -> None:
-    from tempfile import NamedTemporaryFile
-
-    with NamedTemporaryFile(dir=target.parent, prefix=".segue-", delete=False) as stream:
-        scratch = Path(stream.name)
-        try:
-            stream.writelines(chunks)
-            stream.flush()
-            os.fsync(stream.fileno())
-            scratch.chmod(mode)
-            scratch.replace(target)
-        except BaseException:
-            scratch.unlink(missing_ok=True)
-            raise
-
-
-def _umask() -> int:
-    """Return the umask, which can only be read by setting it."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
 
 
 def one_line(text: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from segue.cli import completers, config, options, project_context, streams, trust_store
+from segue.runtime.git_repository import find_root
 
 
 @options.command("trust")
@@ -28,7 +29,7 @@ def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
     path = Path(file) if file is not None else config.project_file()
     folder = path if path is not None and path.is_dir() else None
     if file is None and project_context.find_files(Path.cwd()):
-        folder = project_context.find_root(Path.cwd()) or Path.cwd()
+        folder = find_root(Path.cwd()) or Path.cwd()
     if path is None and folder is None:
         raise streams.BadInputError(
             "nothing to trust: no .segue.toml, AGENTS.md or CLAUDE.md here or above; name a file or a folder"

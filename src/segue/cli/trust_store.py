@@ -14,6 +14,7 @@ import msgspec
 import platformdirs
 from msgspec import Struct
 
+from segue import private_files
 from segue.cli import streams
 
 # In the place of a hash, for an entry that is a folder.
@@ -58,11 +59,9 @@ def add(file: Path, data: bytes) -> None:
 
 def _write_entry(entry: _Entry) -> None:
     entry_file = _entry_path(Path(entry.path))
-    try:
-        entry_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise streams.WriteError(f"can't write {entry_file.parent}: {streams.format_os_error(error)}") from None
-    streams.replace_file(str(entry_file), msgspec.json.encode(entry), private=True)
+    with streams.translate_write_errors(entry_file):
+        private_files.make_folder(entry_file.parent)
+        private_files.replace(entry_file, msgspec.json.encode(entry))
 
 
 def remove(file: Path) -> bool:

@@ -46,6 +46,9 @@ def command(ctx: click.Context, id: str | None, *, redo: bool, dry_run: bool, ye
         for file in conflicts:
             click.echo(f"changed since: {streams.format_line_for(file.display, sys.stderr)}", err=True)
         overwrite = click.confirm("Overwrite?", default=False, err=True)
+        if not overwrite:
+            streams.print_message("nothing was changed")
+            ctx.exit(1)
     result = checkpoints.apply(plan, overwrite=overwrite)
     if as_json:
         import msgspec
@@ -109,8 +112,9 @@ def format_undo(result: UndoResult) -> Iterator[tuple[str, bool]]:
     if result.restored:
         yield f"{format_count(len(result.restored), 'file')} restored: {', '.join(result.restored)}", False
     for paths, reason in (
+        (result.reduced, "restored without its setuid or setgid bit; an undo never sets these bits"),
         (result.kept, "kept, because it changed since"),
-        (result.lost, "can't be restored: its earlier content was not stored"),
+        (result.lost, "can't be restored: its earlier content was not stored, or a pipe or device is in its place"),
     ):
         yield from ((f"{path}: {reason}", True) for path in paths)
     yield from ((f"not restored: {error}", True) for error in result.failed)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from platformdirs import user_cache_path
 from segue.cli import options, streams
 from segue.cli.serve import ModelResolver, load_routes
 from segue.cli.streams import BadInputError
+from segue.private_files import make_folder
+from segue.processes import is_running
 
 if TYPE_CHECKING:
     from segue.gateway.client_setups import ClientSetup, Launch
@@ -58,6 +61,7 @@ def command(
       segue with codex -m anthropic/claude-sonnet-5 -- exec "fix the tests"
     """
     from segue.gateway.client_setups import CLIENTS
+    from segue.store.lease_owner import new_owner
 
     setup = CLIENTS.get(client)
     if setup is None:
@@ -68,7 +72,7 @@ def command(
     base = None if prints else _prepare_base()
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base) as name:
         folder = Path(name)
-        (folder / _OWNER).write_text(str(os.getpid()))
+        (folder / _OWNER).write_text(new_owner())
         (folder / "files").mkdir()
         session = _Session(setup, program or setup.program, arguments, folder)
         code = session.run(models, emulated=emulated, trusting=trusting, log=log, prints=prints, as_json=as_json)
@@ -99,19 +103,21 @@ class _Session:
         """Return the exit code of the client; None if it was only printed."""
         from segue.bridge.envelopes import EnvelopeKeys
         from segue.cli import providers
+        from segue.cli.model_choice import EMULATED_NOTE, choose_models
         from segue.gateway.server import GatewayServer, GatewaySettings
         from segue.store.envelope_keys import load_envelope_keys
 
         # Printing starts nothing, so it leaves nothing in the user's folders.
-        keys = EnvelopeKeys(secrets.token_bytes(32)) if prints else load_envelope_keys()
+        keys = EnvelopeKeys(secrets.token_bytes(32)) if prints else load_envelope_keys(warn=streams.print_message)
         known = providers.load(trusting=trusting)
-        resolver = ModelResolver(known, emulated=emulated or (not models and known.first_with_key() is None))
+        choice = choose_models(known, models, emulated=emulated)
+        resolver = ModelResolver(known, emulated=choice.is_emulated)
         if known.config.untrusted_file is not None:
             streams.print_message(known.config.untrusted_file.describe_ignored())
         with open(log or os.devnull, "a", encoding="utf-8", errors="backslashreplace") as output:  # noqa: PTH123  the null device is not a path of the user
             settings = GatewaySettings(
                 resolver.resolve,
-                lambda: self._adapt(load_routes(models or resolver.default_models(), resolver)),
+                lambda: self._adapt(load_routes(choice.names, resolver)),
                 keys,
                 port=0,
                 log_output=output,
@@ -124,6 +130,8 @@ class _Session:
                     self._print(launch, as_json=as_json)
                     return None
                 streams.print_message(f"{self._setup.name} uses {server.table.list_models()[0].name}")
+                if choice.is_emulated and not emulated:
+                    streams.print_message(EMULATED_NOTE)
                 with server.running():
                     return self._run_client(launch)
             finally:
@@ -181,18 +189,18 @@ def _prepare_base() -> Path:
     It is not the system's temporary folder: some clients refuse settings in a folder that others can write to.
     """
     base = user_cache_path("segue", appauthor=False)
-    base.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(base)
     _remove_abandoned(base)
     return base
 
 
 def _remove_abandoned(base: Path) -> None:
     """Remove the temporary folders of runs that were killed."""
+    from segue.store.lease_owner import has_ended
+
     for folder in base.glob(f"{_PREFIX}*"):
-        try:
-            owner = int((folder / _OWNER).read_text())
-            os.kill(owner, 0)
-        except ProcessLookupError:
-            shutil.rmtree(folder, ignore_errors=True)
-        except (OSError, ValueError):
-            continue
+        with suppress(OSError, ValueError):
+            owner = (folder / _OWNER).read_text()
+            # Earlier versions wrote the process id alone.
+            if has_ended(owner) or (owner.isdecimal() and not is_running(int(owner))):
+                shutil.rmtree(folder, ignore_errors=True)

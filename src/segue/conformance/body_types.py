@@ -1,8 +1,8 @@
 """Problems for values of a type that the API does not accept, found by comparing a body with a `Spec`.
 
-Only types are checked: a required member that is missing, an unknown role, a value of another type. Unknown members,
-items and parts, and values out of bounds, are left to the other rules. `Parser` describes what the JSON parser of a
-vendor accepts in place of the declared type.
+Types are checked: a required member that is missing, an unknown role, a value of another type; and, apart from them,
+the ranges of numeric options. Unknown members, items and parts, and other bounds, are left to the other rules.
+`Parser` describes what the JSON parser of a vendor accepts in place of the declared type.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _KINDS: Mapping[str, str] = {
     "map": "an object",
 }
 _TOOL_TYPE = re.compile(r"tools\[\d+\]\.type")
+_BELOW_AND_ABOVE = ("short", "long")
 _INTEGER = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -59,6 +60,28 @@ def find_type_problems(spec: Spec, value: object, path: str = "", *, parser: Par
         severity = _find_severity(mismatch, parser)
         if severity is not None:
             yield Problem(mismatch.path, _format_message(mismatch), severity)
+
+
+def find_range_problems(
+    spec: Spec, options: Mapping[str, object], path: str = "", *, parser: Parser = STRICT
+) -> Iterator[Problem]:
+    """Yield a problem for each numeric option of a body that is outside the range of its spec."""
+    for name, value in options.items():
+        option = spec.members.get(name)
+        if option is None or option.kind not in ("integer", "number"):
+            continue
+        # A string with a number, where the parser does not convert it, is of a wrong type.
+        is_text = isinstance(value, str) and parser.numeric_strings != "reject" and _NUMBER.fullmatch(value)
+        number = float(value) if is_text and isinstance(value, str) else value
+        place = f"{path}.{name}" if path else name
+        for mismatch in find_mismatches(option, number, place):
+            if mismatch.kind in _BELOW_AND_ABOVE:
+                yield Problem(place, f"{name} is {value}; {describe_range(option)} is expected")
+
+
+def describe_range(spec: Spec) -> str:
+    """Return the range of a number: `0 to 2`, `1 or more`."""
+    return f"{spec.minimum:g} or more" if spec.maximum is None else f"{spec.minimum:g} to {spec.maximum:g}"
 
 
 def _find_severity(mismatch: Mismatch, parser: Parser) -> Severity | None:

@@ -6,15 +6,15 @@ Every rulebook number is either a check here or a row of `NOT_CHECKABLE`, never 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from segue.conformance.arguments import check_json_arguments
-from segue.conformance.body_types import find_type_problems
+from segue.conformance.body_types import find_range_problems, find_type_problems
 from segue.conformance.chat_request import Call, ChatRequest, Message, parse_request
 from segue.conformance.chat_types import SPEC
 from segue.conformance.rule import ModelFilter, Problem, Rule, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
-from segue.models import Model
+from segue.models import Model, tokenize_name
 
 NOT_CHECKABLE: Mapping[str, str] = {
     "OAI-CHAT-02": "permits ids of any characters",
@@ -41,23 +41,54 @@ _KEYS = {
     "tool": _COMMON_KEYS | {"tool_call_id"},
 }
 _CONTENT_ALTERNATIVES = ("tool_calls", "function_call", "audio", "refusal")
+_SYSTEM_ROLES = ("system", "developer")
+
+
+def _is_hosted_by_openai(model: Model) -> bool:
+    return model.family == "gpt" and "oss" not in tokenize_name(model.name)
+
+
+def _names_none_of(*words: str) -> Callable[[Model], bool]:
+    """Return a filter for OpenAI's own models whose name has none of these words."""
+    return lambda model: _is_hosted_by_openai(model) and set(words).isdisjoint(tokenize_name(model.name))
+
+
+def _has_no_system_role(model: Model) -> bool:
+    words = set(tokenize_name(model.name))
+    return model.line == "o" and model.version == (1,) and bool(words & {"mini", "preview"})
+
+
+def _separates_effort(model: Model) -> bool:
+    return _is_hosted_by_openai(model) and model.line != "o" and model.at_least(5, 2)
+
 
 MINIMAX = ModelFilter("MiniMax", lambda model: model.family == "minimax")
+WITHOUT_AUDIO = ModelFilter("OpenAI's models without audio in their name", _names_none_of("audio"))
+WITHOUT_SEARCH = ModelFilter("OpenAI's models without search in their name", _names_none_of("search"))
+FIRST_O1 = ModelFilter("o1-mini and o1-preview", _has_no_system_role)
+GPT_5_2 = ModelFilter("OpenAI's gpt-5.2 and newer", _separates_effort)
 
 _table: RuleTable[ChatRequest] = RuleTable()
 
 
 # OAI-CHAT-01
 @_table.rule("OAI-CHAT-01")
-def call_id_short(request: ChatRequest) -> Iterator[Problem]:
-    """The id of a tool call is a string of 1 to 40 characters."""
+def call_has_id(request: ChatRequest) -> Iterator[Problem]:
+    """Every call has an id that is a non-empty string."""
     for call in request.calls:
         if not has_text(call.id):
             yield Problem(
                 f"{call.path}.id",
                 f"the id is {type_name(call.id)}; a string of 1 to {_LONGEST_ID} characters is expected",
             )
-        elif len(call.id) > _LONGEST_ID:
+
+
+# OAI-CHAT-01
+@_table.rule("OAI-CHAT-01")
+def call_id_short(request: ChatRequest) -> Iterator[Problem]:
+    """The id of a call has at most 40 characters."""
+    for call in request.calls:
+        if has_text(call.id) and len(call.id) > _LONGEST_ID:
             seen = f"the id {quote(call.id)} has {len(call.id)} characters"
             yield Problem(f"{call.path}.id", f"{seen}; at most {_LONGEST_ID} are allowed")
 
@@ -272,6 +303,18 @@ def _check_has_parts(message: Message) -> Iterator[Problem]:
         yield Problem(f"{message.path}.content", "content is an empty list; at least one part is expected")
 
 
+# OAI-CHAT-11
+@_table.rule("OAI-CHAT-11", applies_to=WITHOUT_AUDIO)
+def audio_supported(request: ChatRequest) -> Iterator[Problem]:
+    """Only models with audio in their name accept input_audio parts."""
+    for message in request.messages:
+        # OAI-CHAT-12 covers tool messages.
+        for path, part in message.parts() if message.role != "tool" else ():
+            if part.get("type") == "input_audio":
+                seen = f"Invalid '{message.path}'. Content blocks are expected to be either text or image_url type"
+                yield Problem(path, f"{seen}: {request.model.name} does not support input_audio")
+
+
 # OAI-CHAT-12
 @_table.rule("OAI-CHAT-12")
 def results_are_text(request: ChatRequest) -> Iterator[Problem]:
@@ -304,6 +347,16 @@ def no_system_among_results(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(message.path, f"a {message.role} message is between the tool results of {opener}")
 
 
+# OAI-CHAT-15
+@_table.rule("OAI-CHAT-15", applies_to=FIRST_O1)
+def system_role_supported(request: ChatRequest) -> Iterator[Problem]:
+    """The first models of the o family accept neither the role system nor developer."""
+    for message in request.messages:
+        if message.role in _SYSTEM_ROLES:
+            path = f"{message.path}.role"
+            yield Problem(path, f"Unsupported value: '{path}' does not support {quote(message.role)} with this model.")
+
+
 # OAI-CHAT-16
 @_table.rule("OAI-CHAT-16")
 def tools_within_limits(request: ChatRequest) -> Iterator[Problem]:
@@ -322,17 +375,19 @@ def tools_within_limits(request: ChatRequest) -> Iterator[Problem]:
 
 
 # OAI-CHAT-17
-@_table.rule("OAI-CHAT-17")
+@_table.rule("OAI-CHAT-17", applies_to=GPT_5_2)
 def no_effort_with_functions(request: ChatRequest) -> Iterator[Problem]:
-    """The newest reasoning models accept function tools here only without reasoning_effort."""
+    """Function tools are accepted here only with the reasoning_effort none, before 5.6 also without one.
+
+    From 5.6 on the models have a default effort.
+    """
     effort = request.body.get("reasoning_effort")
-    if effort in (None, "none") or all(tool.type == "custom" for tool in request.tools):
+    has_default = request.model.at_least(5, 6)
+    if effort == "none" or (effort is None and not has_default) or all(t.type == "custom" for t in request.tools):
         return
-    model = request.model
-    severity: Severity = "reject" if model.family == "gpt" and model.at_least(5, 6) else "risk"
-    seen = f"reasoning_effort {quote(effort)} with function tools"
+    seen = "no reasoning_effort, so the default one," if effort is None else f"reasoning_effort {quote(effort)}"
     yield Problem(
-        "reasoning_effort", f"{seen}; the newest models accept only 'none' here; use the Responses API", severity
+        "reasoning_effort", f"{seen} with function tools; {request.model.name} accepts only 'none' here; use Responses"
     )
 
 
@@ -381,6 +436,21 @@ def types_valid(request: ChatRequest) -> Iterator[Problem]:
         # MiniMax has documented parameters as a string with the schema.
         may_be_text = request.model.family == "minimax" and problem.path.endswith(".function.parameters")
         yield Problem(problem.path, problem.message, "risk") if may_be_text else problem
+
+
+# OAI-CHAT-23
+@_table.rule("OAI-CHAT-23")
+def options_in_range(request: ChatRequest) -> Iterator[Problem]:
+    """Numbers are in the range of the published schema: temperature 0 to 2, top_p 0 to 1, penalties -2 to 2."""
+    return find_range_problems(SPEC, request.body)
+
+
+# OAI-CHAT-23
+@_table.rule("OAI-CHAT-23", applies_to=WITHOUT_SEARCH)
+def search_supported(request: ChatRequest) -> Iterator[Problem]:
+    """Only models with search in their name accept web_search_options."""
+    if request.body.get("web_search_options") is not None:
+        yield Problem("web_search_options", "Web search options not supported with this model.")
 
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet("openai-chat", parse_request, tuple(_table), NOT_CHECKABLE)

@@ -11,6 +11,8 @@ from msgspec import Struct
 from segue.conformance.rule import Violation
 from segue.emulator.json_values import object_or_none
 
+MAX_BODY_BYTES = 2**28
+"""The maximum size of a body that is read. The limits of the providers are smaller; their error is sent at its end."""
 CONNECTION_HEADERS = frozenset(
     {"connection", "content-length", "host", "keep-alive", "proxy-authenticate", "proxy-authorization"}
     | {"proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}

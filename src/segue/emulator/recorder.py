@@ -14,8 +14,7 @@ from msgspec import UNSET
 from segue.bridge.content_encoding import find_encoding_error
 from segue.bridge.http_requests import HttpRequest as UpstreamRequest
 from segue.bridge.provider_errors import TransportError
-from segue.emulator.connection import MAX_BODY_BYTES
-from segue.emulator.http_messages import CONNECTION_HEADERS, HttpRequest, HttpResponse, RecordedRequest
+from segue.emulator.http_messages import CONNECTION_HEADERS, MAX_BODY_BYTES, HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.providers.provider import Provider
 from segue.emulator.recording_secrets import SecretRemover
 from segue.emulator.recordings import Recording, RecordingFolder, ResponsePart, encode_piece

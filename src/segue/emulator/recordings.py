@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from segue import private_files
 from segue.errors import InputError, format_os_error
 
 _SUFFIX = ".json"
@@ -118,17 +119,7 @@ class RecordingFolder:
         # Another process may record to the same folder.
         name = f"{number:06}-{recording.api}-{secrets.token_hex(3)}{_SUFFIX}"
         data = msgspec.json.format(msgspec.json.encode(recording), indent=1)
-        # A temporary file can be read by its owner only.
-        with NamedTemporaryFile(dir=self._path, prefix=".segue-", delete=False) as stream:
-            scratch = Path(stream.name)
-            try:
-                stream.write(data + b"\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-                scratch.replace(self._path / name)
-            except BaseException:
-                scratch.unlink(missing_ok=True)
-                raise
+        private_files.replace(self._path / name, data + b"\n")
         return name
 
 

@@ -13,8 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from segue.emulator import errors
-from segue.emulator.connection import MAX_BODY_BYTES
-from segue.emulator.http_messages import HttpRequest, HttpResponse
+from segue.emulator.http_messages import MAX_BODY_BYTES, HttpRequest, HttpResponse
 from segue.emulator.matching import RequestContent, describe_difference, find_nearest, read_content
 from segue.emulator.providers.provider import Provider
 from segue.emulator.recording_secrets import SecretRemover

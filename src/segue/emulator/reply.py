@@ -219,7 +219,7 @@ def _raw_id_context(provider: Provider, context: RequestContext, builder: ReplyB
     ids = IdMap(IdScheme(own.name, r"(?s).*", own.make), provider=provider.wire.provider, allow_duplicates=True)
     for call in builder.calls:
         ids.assign(call, call.name)
-    return RenderContext(ids, NameMap(ANY_NAME), Report(target=provider.api))
+    return RenderContext(ids, NameMap(ANY_NAME), Report(target=provider.api), request=context.request)
 
 
 def render_reply_body(provider: Provider, builder: ReplyBuilder) -> JsonObject:
@@ -306,7 +306,7 @@ def _encode_steps(
     """Yield the bytes of the stream and the waits between them."""
     context = builder.context
     render_context = _raw_id_context(provider, context, builder)
-    renderer = provider.wire.stream_renderer(render_context, context.model, context.request)
+    renderer = provider.wire.stream_renderer(render_context, context.model)
     change_payload = _payload_change(builder, faults)
     steps = list(builder.stream_steps())
     for index, step in enumerate(steps):

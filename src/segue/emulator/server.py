@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import aclosing, suppress
-from functools import partial
+from contextlib import aclosing
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-import uvicorn
-from uvicorn.server import ServerState
-
-from segue.emulator.connection import Connection
-from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
+from segue.emulator.http_messages import MAX_BODY_BYTES, HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.model.script import Script
 from segue.emulator.request_log import RequestLog
 from segue.emulator.router import ALL_APIS, Router
 from segue.emulator.services import EmulationOptions, RecordingOptions, build_router
 from segue.emulator.steps import ScriptFunction
-from segue.errors import InputError, format_os_error
+from segue.errors import InputError
+from segue.http_server import HttpLimits, HttpServer, bind, format_url, start_in_thread
 
 _LOOPBACK = "127.0.0.1"
 _LAST_PORT = 65535
 _BACKLOG = 256
 """The maximum number of connections waiting to be accepted."""
-_KEEP_ALIVE_SECONDS = 600
-"""Longer than clients keep idle connections, so that no request races with a close."""
+# Idle connections stay open for longer than clients keep them, so that no request races with a close.
+_LIMITS = HttpLimits(body_bytes=MAX_BODY_BYTES, body_seconds=300.0, keep_alive_seconds=600.0)
 _RESET = struct.pack("ii", 1, 0)
 _BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
@@ -45,35 +40,16 @@ class Emulator:
         self.api = router.name
         """The name of the API, or `all`."""
         self._router = router
-        try:
-            self._socket = socket.create_server((host, port), backlog=_BACKLOG)
-        except OSError as error:
-            why = "the address is already in use" if error.errno == errno.EADDRINUSE else format_os_error(error)
-            raise InputError(f"can't listen on {host}:{port}: {why}", path="port") from None
+        self._socket = bind(host, port, _BACKLOG)
         self.port: int = self._socket.getsockname()[1]
-        self.url = f"http://{host}:{self.port}"
-        self._config = uvicorn.Config(
-            self._serve,
-            interface="asgi3",
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        )
-        self._state = ServerState()
-        self._ready = threading.Event()
-        self._stop: Callable[[], object] | None = None
-        self._failed: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"segue emulate {self.api}", daemon=True)
-        self._thread.start()
-        self._ready.wait()
-        if self._failed is not None:
+        self.url = format_url(self._socket)
+        self._server = HttpServer(self._serve, _LIMITS)
+        self._is_running = True
+        try:
+            self._thread = start_in_thread(f"segue emulate {self.api}", self._run)
+        except BaseException:
             self._socket.close()
-            raise self._failed
+            raise
 
     @property
     def base_url(self) -> str:
@@ -97,17 +73,17 @@ class Emulator:
 
     def stop(self) -> None:
         """Stop at once and close open connections. May be called twice."""
-        if self._stop is not None:
-            stop, self._stop = self._stop, None
-            stop()
+        if self._is_running:
+            self._is_running = False
+            self._server.stop()
             if threading.current_thread() is not self._thread:
                 self._thread.join()
 
     def __repr__(self) -> str:
-        return f"<Emulator {self.api} on {self.url}{'' if self._stop else ', stopped'}>"
+        return f"<Emulator {self.api} on {self.url}{'' if self._is_running else ', stopped'}>"
 
     def __enter__(self) -> Emulator:
-        if self._stop is None:
+        if not self._is_running:
             raise InputError("this emulator was stopped; start a new one")
         return self
 
@@ -116,35 +92,11 @@ class Emulator:
     ) -> None:
         self.stop()
 
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._listen())
-        except BaseException as error:  # noqa: BLE001  raised again in the thread that waits for the start
-            self._failed = error
-        finally:
-            self._ready.set()
+    def _run(self, on_ready: Callable[[], None]) -> None:
+        asyncio.run(self._listen(on_ready))
 
-    async def _listen(self) -> None:
-        """Run uvicorn's protocol without its server, which checks for shutdown only ten times a second."""
-        self._config.load()
-        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-        self._stop = partial(loop.call_soon_threadsafe, stopped.set)
-
-        connected = partial(Connection, config=self._config, server_state=self._state, app_state={})
-        server = await loop.create_server(connected, sock=self._socket, backlog=_BACKLOG)
-        self._ready.set()
-        await stopped.wait()
-        # Connections that are being accepted are not tracked yet and would leak if the server closed first.
-        with suppress(NotImplementedError):
-            loop.remove_reader(self._socket)
-        accepting = asyncio.all_tasks() - self._state.tasks - {asyncio.current_task()}
-        await asyncio.gather(*accepting, return_exceptions=True)
-        server.close()
-        for connection in list(self._state.connections):
-            _transport(connection).abort()
-        for task in list(self._state.tasks):
-            task.cancel()
-        await asyncio.gather(*self._state.tasks, return_exceptions=True)
+    async def _listen(self, on_ready: Callable[[], None]) -> None:
+        await self._server.listen(self._socket, on_ready)
         await self._router.close()
         await asyncio.sleep(0)
 
@@ -164,15 +116,21 @@ class Emulator:
             if not event.get("more_body"):
                 break
         is_complete = size <= limit
-        response = await self._router.handle(
-            _read_request(scope, b"".join(chunks) if is_complete else b"", is_complete=is_complete)
-        )
+        request = _read_request(scope, b"".join(chunks) if is_complete else b"", is_complete=is_complete)
+        watcher = asyncio.create_task(_watch(receive, asyncio.current_task()))
+        try:
+            await self._answer(request, scope, send)
+        finally:
+            watcher.cancel()
+
+    async def _answer(self, request: HttpRequest, scope: Mapping[str, Any], send: Callable[[Any], Any]) -> None:
+        response = await self._router.handle(request)
         if response.delay:
             await asyncio.sleep(response.delay)
         if response.status:
             await self._send(response, send)
         if response.reset:
-            await self._reset(scope, receive)
+            await self._reset(scope)
 
     async def _send(self, response: HttpResponse, send: Callable[[Any], Any]) -> None:
         headers = [] if response.content_type is None else [(b"content-type", response.content_type.encode())]
@@ -195,19 +153,27 @@ class Emulator:
         if not response.reset and not isinstance(content, bytes):
             await send({"type": "http.response.body", "body": b""})
 
-    async def _reset(self, scope: Mapping[str, Any], receive: Callable[[], Any]) -> None:
+    async def _reset(self, scope: Mapping[str, Any]) -> None:
         """Reset the TCP connection, as a crash does."""
         # Let the data written before arrive.
         await asyncio.sleep(0.01)
-        for connection in list(self._state.connections):
+        for connection in list(self._server.server_state.connections):
             if getattr(connection, "client", None) == scope.get("client"):
                 transport = _transport(connection)
                 raw_socket = transport.get_extra_info("socket")
                 if raw_socket is not None:
                     raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 transport.abort()
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        # Until the connection is lost.
+        await asyncio.Event().wait()
+
+
+async def _watch(receive: Callable[[], Any], answering: asyncio.Task[Any] | None) -> None:
+    """Cancel the response when the client does not wait for it any more."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if answering is not None:
+        answering.cancel()
 
 
 def _transport(connection: Any) -> Any:

@@ -10,8 +10,9 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from segue.bridge.actions import End, Respond
 from segue.bridge.bridge import Bridge
@@ -19,10 +20,11 @@ from segue.bridge.relay import Relay
 from segue.bridge.shell import AsyncShell, run_async_exchange
 from segue.bridge.surfaces import guess_api
 from segue.canonical.request import Usage
-from segue.gateway.bodies import BodyError, DisconnectedError, read_body
+from segue.gateway.bodies import BodyError, BodyMemory, DisconnectedError, read_body
 from segue.gateway.body_log import BodyLog
 from segue.gateway.clients import ClientGate
 from segue.gateway.control import Control
+from segue.gateway.conversions import ConversionThreads, StepRunner
 from segue.gateway.guard import Guard, find_keys
 from segue.gateway.limits import Admission, Denied
 from segue.gateway.metrics import Metrics
@@ -60,8 +62,9 @@ class Gateway:
         refresh: Callable[[], None],
         metrics: Metrics,
         log: RequestLog,
+        memory: BodyMemory,
+        conversions: ConversionThreads,
         bodies: BodyLog | None = None,
-        max_body: int = _MAX_BODY,
     ) -> None:
         self._bridge = bridge
         self._shell = shell
@@ -73,7 +76,8 @@ class Gateway:
         self._metrics = metrics
         self._log = log
         self._bodies = bodies
-        self._max_body = max_body
+        self._memory = memory
+        self._conversions = conversions
         self._drains: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
@@ -81,7 +85,7 @@ class Gateway:
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = _join_headers(scope["headers"])
         record = RequestRecord(
             _find_request_id(headers),
             scope["method"],
@@ -126,7 +130,7 @@ class Gateway:
             await response.send_error(414, f"the path has more than {_MAX_PATH:,} characters")
             return
         if self._control.is_change(scope["method"], path, headers):
-            await self._change(receive, response)
+            await self._change(headers, receive, response)
             return
         local = self._control.answer(scope["method"], path, headers)
         if local is not None:
@@ -147,7 +151,7 @@ class Gateway:
             raw = self._raw.find(scope["method"], path, headers)
             if raw is not None:
                 items = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-                request = RawRequest(scope["method"], path, query, items, vendor_keys)
+                request = RawRequest(scope["method"], path, query, items, vendor_keys, client_key or "")
                 await self._pass_on(raw, request, admission, receive, response)
             else:
                 if client_key:
@@ -166,14 +170,16 @@ class Gateway:
     ) -> None:
         """Answer a request of an API with a relay."""
         try:
-            body = await read_body(receive, self._max_body)
+            with self._memory.open() as share:
+                body = await read_body(receive, headers, share, min(_MAX_BODY, self._memory.limit))
+                steps = self._conversions.open(len(body))
+                relay = await steps.run(partial(self._bridge.open, method, url, headers, body, client=admission.client))
         except BodyError as error:
-            await response.send_error(error.status, str(error))
+            await response.send_error(error.status, str(error), retry_after=error.retry_after)
             return
-        relay = self._bridge.open(method, url, headers, body, client=admission.client)
         response.kept = bytearray() if self._bodies is not None else None
         try:
-            await self._run(relay, receive, response)
+            await self._run(relay, steps, receive, response)
         finally:
             if self._bodies is not None:
                 await self._bodies.write(response.record.request_id, body, bytes(response.kept or b""))
@@ -204,18 +210,19 @@ class Gateway:
         self._metrics.add_usage(target, usage)
         admission.tokens += usage.input + usage.output
 
-    async def _change(self, receive: Receive, response: Response) -> None:
+    async def _change(self, headers: Mapping[str, str], receive: Receive, response: Response) -> None:
         try:
-            body = await read_body(receive, _MAX_CONTROL_BODY)
+            with self._memory.open() as share:
+                body = await read_body(receive, headers, share, _MAX_CONTROL_BODY)
         except BodyError as error:
-            await response.send_error(error.status, str(error))
+            await response.send_error(error.status, str(error), retry_after=error.retry_after)
         else:
             await response.send_local(self._control.change(body))
 
-    async def _run(self, relay: Relay, receive: Receive, response: Response) -> None:
+    async def _run(self, relay: Relay, steps: StepRunner, receive: Receive, response: Response) -> None:
         """Send the response of a relay while the client is there."""
-        watcher = asyncio.create_task(_watch(relay, receive, response, asyncio.current_task()))
-        chunks = run_async_exchange(relay, self._shell())
+        watcher = asyncio.create_task(_watch(relay, steps, receive, response, asyncio.current_task()))
+        chunks = run_async_exchange(relay, self._shell(), steps=steps)
         is_ended = False
         try:
             async for chunk in chunks:
@@ -251,6 +258,15 @@ async def _read_rest(chunks: AsyncGenerator[object, None]) -> None:
         await chunks.aclose()
 
 
+def _join_headers(items: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by lower-case name. Of one that is sent again the last value counts, but no encoding is lost."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in items:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name == "content-encoding" and name in headers else value
+    return headers
+
+
 def _raw_path(scope: Scope) -> str:
     """Return the path as the client sent it, without decoding."""
     return scope["raw_path"].decode("latin-1") if scope.get("raw_path") else scope["path"]
@@ -270,14 +286,17 @@ def _is_fallback(relay: Relay) -> bool:
     return relay.route is not None and relay.finish is not None and relay.target != relay.route.targets[0].name
 
 
-async def _watch(relay: Relay, receive: Receive, response: Response, running: asyncio.Task[None] | None) -> None:
+async def _watch(
+    relay: Relay, steps: StepRunner, receive: Receive, response: Response, running: asyncio.Task[None] | None
+) -> None:
     """Cancel the exchange when the client goes away, and keep a silent stream open."""
     while True:
         try:
             async with asyncio.timeout(_KEEP_ALIVE_SECONDS):
                 event = await receive()
         except TimeoutError:
-            await response.carry_out(relay.keep_alive() if response.is_idle(_KEEP_ALIVE_SECONDS) else ())
+            if response.is_idle(_KEEP_ALIVE_SECONDS) and not steps.is_running:
+                await response.carry_out(relay.keep_alive())
             continue
         if event["type"] == "http.disconnect" and running is not None:
             running.cancel()

@@ -6,12 +6,13 @@ Where a client has no such means, a temporary folder has a file in place of one 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
+
+from segue import private_files
 
 KEY_VARIABLE = "SEGUE_CLIENT_KEY"
 _PROVIDER = "segue"
@@ -179,7 +180,5 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_json(path: Path, content: Any) -> Path:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(content, file)
+    private_files.replace(path, json.dumps(content).encode(), is_durable=False)
     return path

@@ -1,7 +1,8 @@
 """The gateway's own paths: health, metrics, and the control calls of `segue route`.
 
-Control calls need the token of the run file, which only the user who started the gateway can read. Where clients need
-keys, models and metrics are shown only to them.
+Control calls need the token of the run file, which only the user who started the gateway can read. Before a caller
+sends it, `/healthz` proves with the caller's nonce that this gateway knows it. Where clients need keys, models and
+metrics are shown only to them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from segue.errors import InputError
 from segue.gateway.guard import find_keys, has_secret
 from segue.gateway.metrics import Metrics
+from segue.gateway.run_file import NONCE_HEADER, prove_token
 from segue.gateway.shared_metrics import SharedMetrics
 
 _CHANGE_PATH = "/segue/route"
@@ -70,7 +72,8 @@ class Control:
         """Return the response of a path of the gateway itself; None for those of the APIs."""
         match method, path:
             case "GET", "/healthz":
-                return LocalResponse(200, _TEXT, b"ok\n")
+                nonce = headers.get(NONCE_HEADER)
+                return LocalResponse(200, _TEXT, b"ok\n" if nonce is None else prove_token(self._token, nonce).encode())
             case "GET", "/readyz":
                 return _json(200, {"status": "ready", **(self._status() if self._may_read(headers) else {})})
             case "GET", "/metrics" if self._may_read(headers):

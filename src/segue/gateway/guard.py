@@ -7,14 +7,27 @@ foreign page. So a `Host` that is neither loopback nor configured is refused, an
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qs, urlsplit
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
+from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
 
 from msgspec import Struct
 
 from segue.bridge.addresses import is_local
+from segue.errors import InputError
 
 KEY_HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
+_PARAMETER = re.compile(r"[&;]*[^&;]+")
+_SIGNS = re.compile(r"\[.*|\W", re.DOTALL)
+_MAX_DECODINGS = 4
+_HOST = re.compile(r"(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
+# RFC 6454: scheme, host and port alone. A browser leaves out the port that the scheme has anyway.
+_ORIGIN = re.compile(
+    r"(?!(?i:http://[^/]*:80/?$|https://[^/]*:443/?$))[A-Za-z][A-Za-z0-9+.-]*://"
+    r"(?:(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?/?"
+)
 
 
 class Refusal(Struct, frozen=True):
@@ -61,6 +74,74 @@ def find_keys(headers: Mapping[str, str], query: str) -> tuple[str, ...]:
         found.append(token.strip())
     found += parse_qs(query).get("key", ())
     return tuple(dict.fromkeys(key for key in found if key))
+
+
+def drop_keys(query: str, client_key: str = "") -> str:
+    """Return a query without the parameter `key`, however its name is written, and without values with a client key.
+
+    Some servers end a parameter at a semicolon, decode a name twice, or ignore its case, `$` or `[0]`.
+    """
+    parts = _PARAMETER.findall(query)
+    kept = [part for part in parts if not _is_key_parameter(part.lstrip("&;"), client_key)]
+    if len(kept) == len(parts):
+        return query
+    # As Latin-1, bytes that are not UTF-8 stay what they are.
+    pairs = parse_qsl("".join(kept).lstrip("&;"), keep_blank_values=True, encoding="latin-1")
+    return urlencode(pairs, encoding="latin-1")
+
+
+def _is_key_parameter(part: str, client_key: str) -> bool:
+    for _ in range(_MAX_DECODINGS):
+        name = part.partition("=")[0]
+        if _SIGNS.sub("", name).casefold() == "key" or (client_key and client_key in part):
+            return True
+        part = unquote_plus(part)
+    return False
+
+
+def find_host_error(host: str) -> str | None:
+    """Return why a name or an address of a host is not valid; None if it is."""
+    if _HOST.fullmatch(host) or _is_address(host):
+        return None
+    name = _host_name(host.rpartition("://")[2])
+    if name and (_HOST.fullmatch(name) or _is_address(name)):
+        return f"{host!r} is more than a host name; write {name!r}"
+    with suppress(UnicodeError):
+        if name and _HOST.fullmatch(encoded := name.encode("idna").decode()):
+            return f"clients send {host!r} as {encoded!r}; write that"
+    return f"{host!r} is not a host name"
+
+
+def check_names(hosts: Sequence[str], origins: Sequence[str]) -> None:
+    """Raise `InputError` for hosts and origins that no request can match, and for wildcards."""
+    for index, host in enumerate(hosts):
+        path = f"gateway.hosts[{index}]"
+        if host == "*":
+            why = "a web page could point its own domain at this machine and so reach the gateway"
+            raise InputError(f"'*' is not allowed: {why}; write the names in the URLs of your clients", path=path)
+        if "*" in host:
+            raise InputError(f"{host!r}: wildcards are not supported; write each name", path=path)
+        if not host.strip():
+            raise InputError("is empty; write a name in the URLs of your clients, or remove it", path=path)
+        if (problem := find_host_error(host)) is not None:
+            raise InputError(problem, path=path)
+    for index, origin in enumerate(origins):
+        path = f"gateway.origins[{index}]"
+        if origin in ("*", "null"):
+            why = "any web page could send requests to the gateway, and read the replies"
+            raise InputError(f"{origin!r} is not allowed: {why}; write the origins of your pages", path=path)
+        if "*" in origin:
+            raise InputError(f"{origin!r}: wildcards are not supported; write each origin", path=path)
+        if not _ORIGIN.fullmatch(origin):
+            what = f"{origin!r} is not an origin" if origin.strip() else "is empty; write an origin"
+            raise InputError(f"{what} as browsers send it, such as 'https://ui.example.com'", path=path)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        return bool(ip_address(host))
+    except ValueError:
+        return False
 
 
 def has_secret(given: Iterable[str], expected: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ _HELP = {
     "segue_fallbacks_total": ("counter", "Requests that were answered by another target than the first."),
     "segue_requests_active": ("gauge", "Requests that are being answered."),
     "segue_cache_hit_ratio": ("gauge", "Cached input tokens divided by all input tokens, by target."),
+    "segue_target_paused": ("gauge", "Whether a target is left out for a while, because it failed."),
     "segue_store_up": ("gauge", "Whether the last use of the store succeeded."),
     "segue_store_failures_total": ("counter", "Uses of the store that failed, by operation."),
     "segue_request_seconds": ("histogram", "Seconds from the request to the end of its response."),
@@ -37,9 +38,13 @@ class MetricsSnapshot(Struct, frozen=True):
 
 
 class Metrics:
-    """All counters of a process. They belong to one event loop. `store_up` is None without a store."""
+    """All counters of a process. They belong to one event loop. `store_up` is None without a store.
 
-    def __init__(self) -> None:
+    `find_paused` returns whether each target is paused, in all processes.
+    """
+
+    def __init__(self, find_paused: Callable[[], Mapping[str, bool]] = dict[str, bool]) -> None:
+        self.find_paused = find_paused
         self._values: defaultdict[str, defaultdict[Labels, float]] = defaultdict(lambda: defaultdict(float))
         self._buckets = [0] * (len(_BUCKETS) + 1)
         self._seconds = 0.0
@@ -95,6 +100,9 @@ class Metrics:
             return [f"{name} {self.active}"]
         if name == "segue_store_up":
             return [] if self.store_up is None else [f"{name} {self.store_up:d}"]
+        if name == "segue_target_paused":
+            rows = sorted(self.find_paused().items())
+            return [f"{name}{_render_labels((('target', target),))} {is_paused:d}" for target, is_paused in rows]
         if name == "segue_cache_hit_ratio":
             return [
                 f"{name}{_render_labels((('target', target),))} {ratio:.4f}" for target, ratio in self._hit_ratios()

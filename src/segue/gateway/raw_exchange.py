@@ -36,13 +36,14 @@ _OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 
 
 class RawRequest(Struct, frozen=True):
-    """A client's request for a raw route. `vendor_keys` are its keys without the client key."""
+    """A client's request for a raw route. `vendor_keys` are its keys without `client_key`, which is not passed on."""
 
     method: str
     path: str
     query: str
     headers: Sequence[tuple[str, str]]
     vendor_keys: tuple[str, ...] = ()
+    client_key: str = ""
 
 
 class RawRoutes:
@@ -82,8 +83,8 @@ async def _run_exchange(
         await response.send_error(401, missing_key_error(endpoint).message)
         return None
     upload = _Upload(receive, route.settings.max_megabytes * 2**20, timeout)
-    path = route.build_path(request.path, request.query)
-    headers = request_headers(request.headers)
+    path = route.build_path(request.path, request.query, request.client_key)
+    headers = request_headers(request.headers, request.client_key)
     http_request = raw_request(endpoint, request.method, path, headers, now=datetime.now(UTC))
     watcher = asyncio.create_task(_watch(upload, receive, asyncio.current_task()))
     try:

@@ -7,15 +7,15 @@ rejected, whatever its encoding.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import unquote
 
 from msgspec import Meta, Struct
 
 from segue.bridge.providers import Endpoint
 from segue.errors import InputError
-from segue.gateway.guard import KEY_HEADERS
+from segue.gateway.guard import KEY_HEADERS, drop_keys
 
 _SEGMENTS = frozenset({".", ".."})
 # All characters that RFC 3986 allows in a path and a query.
@@ -71,13 +71,12 @@ class RawRoute(Struct, frozen=True):
         prefix = self.settings.path.rstrip("/")
         return path == prefix or path.startswith(f"{prefix}/")
 
-    def build_path(self, path: str, query: str) -> str:
+    def build_path(self, path: str, query: str, client_key: str = "") -> str:
         """Return the path below the provider's base URL. The query parameter `key` is that of the client."""
         prefix, to = self.settings.path.rstrip("/"), self.settings.to
         if to is not None:
             path = to.rstrip("/") + path[len(prefix) :]
-        if "key=" in query:
-            query = urlencode([pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != "key"])
+        query = drop_keys(query, client_key)
         return f"{path or '/'}?{query}" if query else path or "/"
 
 
@@ -117,12 +116,16 @@ def find_path_error(path: str, query: str = "") -> str | None:
     return "the path is encoded too often"
 
 
-def request_headers(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the headers of a client that are passed on: none of its connection, of its keys, or of its browser."""
+def request_headers(headers: Sequence[tuple[str, str]], client_key: str = "") -> dict[str, str]:
+    """Return the headers of a client that are passed on: none of its connection, of its keys, or of its browser.
+
+    Many servers take `x_api_key` for `x-api-key`.
+    """
     dropped = _OWN_HEADERS | HOP_HEADERS | _named_in_connection(headers)
     kept: dict[str, str] = {}
     for name, value in headers:
-        if name not in dropped and not name.startswith(_FORWARDED):
+        known = name.replace("_", "-")
+        if known not in dropped and not known.startswith(_FORWARDED) and not (client_key and client_key in value):
             kept[name] = f"{kept[name]}, {value}" if name in kept else value
     return kept
 
@@ -134,5 +137,5 @@ def response_headers(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]
 
 
 def _named_in_connection(headers: Sequence[tuple[str, str]]) -> frozenset[str]:
-    values: Mapping[str, str] = {name: value for name, value in headers if name == "connection"}
-    return frozenset(name.strip().lower() for value in values.values() for name in value.split(","))
+    values = [value for name, value in headers if name == "connection"]
+    return frozenset(name.strip().lower().replace("_", "-") for value in values for name in value.split(","))

@@ -17,7 +17,8 @@ from msgspec import Struct
 from segue.bridge.relay import Relay
 from segue.bridge.reply_relay import ReplyRelay
 from segue.canonical.request import Usage
-from segue.errors import InputError, format_os_error
+from segue.errors import InputError, ProviderError, format_os_error
+from segue.private_files import make_folder
 
 RAW_OPERATION = "raw"
 """The operation of a request that is passed on as it is."""
@@ -49,6 +50,7 @@ class RequestRecord(Struct):
     findings: dict[str, int] = {}
     finish: str = ""
     error: str = ""
+    failed: list[str] = []
     traceparent: str = ""
 
     def add_relay(self, relay: Relay) -> None:
@@ -59,6 +61,7 @@ class RequestRecord(Struct):
         self.route = _shorten(relay.route.name if relay.route is not None else "")
         self.target = _shorten(relay.target or "")
         self.finish = relay.finish or ""
+        self.failed = [_shorten(_describe(error)) for error in relay.failed]
         if relay.error is not None and relay.finish in (None, "error"):
             self.error = relay.error.message[:_MAX_ERROR]
         elif relay.invalid is not None:
@@ -117,13 +120,17 @@ class RequestLog:
 
 
 def append_line(file: Path, line: bytes) -> None:
-    """Append one line in one write, so that several processes can share the file. Only its owner can read it."""
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(descriptor, line)
-    finally:
-        os.close(descriptor)
+    """Append one line in one write, so that several processes can share the file. Only its owner can read it.
+
+    It is a line of its own also after one that was cut off because the disk was full.
+    """
+    make_folder(file.parent)
+    with os.fdopen(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "ab+", buffering=0) as opened:
+        if line and opened.seekable() and opened.seek(0, os.SEEK_END):
+            opened.seek(-1, os.SEEK_END)
+            line = line if opened.read(1) == b"\n" else b"\n" + line
+        while line:
+            line = line[opened.write(line) :]
 
 
 def _format(record: RequestRecord) -> str:
@@ -139,9 +146,15 @@ def _format(record: RequestRecord) -> str:
     findings = [f"{number} {level}" for level, number in record.findings.items() if level != "note"]
     if findings:
         parts.append(", ".join(findings))
+    parts += record.failed
     if record.error:
         parts.append(record.error)
     return _printable("; ".join(parts))
+
+
+def _describe(error: ProviderError) -> str:
+    number = f" ({error.status})" if error.status else ""
+    return f"{_quote(f'{error.provider}/{error.model}')} {error.brief}{number}"
 
 
 def _shorten(name: str) -> str:

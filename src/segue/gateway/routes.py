@@ -1,7 +1,7 @@
 """Routes: which models a caller's model name stands for.
 
 A route has a pattern for names (`claude-*`), and targets: the first is preferred, the others are fallbacks, or all take
-turns. Conditions select routes by the size of the request, by pictures and by thinking. The first route that matches is
+turns. Conditions select routes by the size of the request, by images and by reasoning. The first route that matches is
 used. A name that no route matches is that of a model itself (`provider/model`), or is served by the default targets.
 """
 
@@ -16,30 +16,27 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from segue.bridge.failover import Conditions, rotate
 from segue.bridge.listings import ModelEntry
+from segue.bridge.provider_errors import missing_key_error
 from segue.bridge.providers import Endpoint
 from segue.bridge.routes import CachePolicy, CountPolicy, Route, RouteQuery
 from segue.errors import InputError
 from segue.render.constraints import Policy
 from segue.wire.registry import WIRES
 
-BYTES_PER_TOKEN = 4
 _ATTEMPTS = 2
 Balance = Literal["failover", "round-robin"]
 
 
-class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """A `[[gateway.routes]]` table. `model` is a name or a pattern; conditions that are not set match any request."""
+class RouteSettings(Conditions, frozen=True, forbid_unknown_fields=True):
+    """A `[[gateway.routes]]` table. `model` is a name or a pattern."""
 
     targets: tuple[str, ...]
     model: str = "*"
     name: str = ""
     balance: Balance = "failover"
     caller: str | None = None
-    min_tokens: Annotated[int, Meta(ge=0)] | None = None
-    max_tokens: Annotated[int, Meta(ge=0)] | None = None
-    pictures: bool | None = None
-    thinking: bool | None = None
     cache: CachePolicy = "auto"
     counts: CountPolicy = "estimate"
     attempts: Annotated[int, Meta(ge=1)] = _ATTEMPTS
@@ -53,14 +50,7 @@ class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     def matches(self, query: RouteQuery) -> bool:
         """Return whether the route is used for a request."""
-        tokens = query.body_size // BYTES_PER_TOKEN
-        return (
-            fnmatchcase(query.model or "", self.model)
-            and (self.min_tokens is None or tokens >= self.min_tokens)
-            and (self.max_tokens is None or tokens <= self.max_tokens)
-            and (self.pictures is None or self.pictures == query.has_pictures)
-            and (self.thinking is None or self.thinking == query.has_thinking)
-        )
+        return fnmatchcase(query.model or "", self.model) and self.match(query)
 
 
 class _Row:
@@ -79,8 +69,7 @@ class _Row:
     def build(self, *, is_default: bool = False) -> Route:
         settings, endpoints = self.settings, self._endpoints
         if settings.balance == "round-robin":
-            first = next(self._turn) % len(endpoints)
-            endpoints = (*endpoints[first:], *endpoints[:first])
+            endpoints = rotate(endpoints, next(self._turn))
         return Route(
             self._name,
             endpoints,
@@ -157,6 +146,8 @@ class RouteTable:
     def override(self, models: Sequence[str]) -> tuple[str, ...]:
         """Serve all names with these models from now on; with none, with the routes again. Return the new targets."""
         row = _build_row(RouteSettings(tuple(models), name="override"), "model", self._names) if models else None
+        if row is not None and all(endpoint.lacks_key for endpoint in row.endpoints):
+            raise InputError(missing_key_error(row.endpoints[0]).message, path="model")
         with self._lock:
             self._override = row
         return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
@@ -187,6 +178,21 @@ class RouteTable:
             if default is None:
                 raise
             return default.build(is_default=True)
+
+    @property
+    def targets(self) -> tuple[Endpoint, ...]:
+        """The targets of all routes."""
+        with self._lock:
+            rows = [row for row in (self._override, *self._rows, self._default) if row is not None]
+        return tuple(endpoint for row in rows for endpoint in row.endpoints)
+
+    @property
+    def targets_without_key(self) -> tuple[Endpoint, ...]:
+        """The targets that need a key of the gateway and have none."""
+        with self._lock:
+            rows = [row for row in (self._override, *self._rows, self._default) if row is not None]
+        own = (row for row in rows if row.settings.auth != "client")
+        return tuple(endpoint for row in own for endpoint in row.endpoints if endpoint.lacks_key)
 
     def list_models(self) -> tuple[ModelEntry, ...]:
         """Return the names that callers can use: those of routes without patterns, aliases, and the targets."""

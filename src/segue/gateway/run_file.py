@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-import os
+import hmac
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 from platformdirs import user_state_path
 
+from segue import private_files
 from segue.errors import InputError
+from segue.processes import is_running
+
+NONCE_HEADER = "x-segue-nonce"
 
 
 class RunFile(Struct, frozen=True):
-    """A running gateway: its base URL, the token of control calls, its process, and its certificate if it has TLS."""
+    """A running gateway: its base URL, the token of control calls, its process, and its certificate if it has TLS.
+
+    `started` is the start time of the process, so that a reused process id is not taken for this gateway.
+    """
 
     url: str
     token: str
     process: int
     certificate: str = ""
+    started: str = ""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port is None:
+            raise ValueError(f"{self.url!r} is not the URL of a gateway")
 
 
 def folder() -> Path:
@@ -33,10 +47,8 @@ def write_run_file(run: RunFile) -> Generator[Path]:
     """Write the run file of this process, and remove it at the end, with the files of its workers."""
     path = folder() / f"gateway-{run.process}-{secrets.token_hex(4)}.json"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(run))
+        private_files.make_folder(path.parent)
+        private_files.create(path, msgspec.json.encode(run))
     except OSError as error:
         raise InputError(f"the run file can't be written: {error}", path=str(path)) from None
     try:
@@ -50,13 +62,18 @@ def route_file(run_file: Path) -> Path:
     return run_file.with_suffix(".route")
 
 
+def pauses_file(run_file: Path) -> Path:
+    """Return the file through which the workers of a gateway share the pauses of targets."""
+    return run_file.with_suffix(".pauses")
+
+
 def metrics_prefix(run_file: Path) -> Path:
     """Return the beginning of the names of the files through which the workers share their counters."""
     return run_file.with_suffix(".metrics")
 
 
 def _remove(path: Path) -> None:
-    for file in path.parent.glob(f"{path.stem}.*"):
+    for file in path.parent.glob(f"*{path.stem}.*"):
         file.unlink(missing_ok=True)
 
 
@@ -67,9 +84,9 @@ def find_running() -> list[RunFile]:
         try:
             run = msgspec.json.decode(path.read_bytes(), type=RunFile)
             modified = path.stat().st_mtime
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             continue
-        if is_running(run.process):
+        if is_running(run.process, run.started):
             found.append((modified, run))
         else:
             with suppress(OSError):
@@ -77,12 +94,6 @@ def find_running() -> list[RunFile]:
     return [run for _, run in sorted(found, key=lambda pair: pair[0], reverse=True)]
 
 
-def is_running(process: int) -> bool:
-    """Return whether there is a process with this id."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def prove_token(token: str, nonce: str) -> str:
+    """Return the proof that a gateway knows its token: `segue route` asks for it before it sends the token."""
+    return hmac.new(token.encode(), f"segue gateway {nonce}".encode(), "sha256").hexdigest()

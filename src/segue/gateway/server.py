@@ -7,9 +7,9 @@ import gc
 import os
 import secrets
 import signal
-import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
@@ -19,37 +19,43 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Any
 
-import uvicorn
 from msgspec import Struct
 
 from segue import fast
+from segue.bridge.body_limits import BodyLimits
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
+from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.providers import Endpoint
 from segue.bridge.routes import Route, RouteQuery, Router
-from segue.errors import InputError, format_os_error
+from segue.errors import InputError, ProviderError
 from segue.gateway.app import Gateway
+from segue.gateway.bodies import BodyMemory
 from segue.gateway.body_log import BodyLog
 from segue.gateway.client_key_file import ClientKeyFile
 from segue.gateway.client_keys import ClientKey
 from segue.gateway.clients import ClientGate
-from segue.gateway.connections import ConnectionLimits, make_protocol
 from segue.gateway.control import Control
-from segue.gateway.guard import Guard
+from segue.gateway.conversions import ConversionThreads
+from segue.gateway.guard import Guard, check_names, find_host_error
 from segue.gateway.limits import ProcessLimits
 from segue.gateway.metrics import Metrics
 from segue.gateway.raw_exchange import RawRoutes
 from segue.gateway.raw_routes import RawRouteSettings, build_raw_routes
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteSettings, RouteTable
-from segue.gateway.run_file import RunFile, metrics_prefix, route_file, write_run_file
+from segue.gateway.run_file import RunFile, metrics_prefix, pauses_file, route_file, write_run_file
 from segue.gateway.shared_entries import SharedEntries
 from segue.gateway.shared_limits import SharedLimits
 from segue.gateway.shared_metrics import SharedMetrics
+from segue.gateway.shared_pauses import SharedPauses
 from segue.gateway.shared_route import SharedRoute
 from segue.gateway.workers import Supervisor, WorkerSeat
 from segue.http_client import HttpClient
+from segue.http_server import HttpLimits, HttpServer, bind, format_url, start_in_thread
+from segue.private_files import read_private
+from segue.processes import start_time
 from segue.runtime.http_shell import HttpShell
 from segue.store.entries import EntryLimits
 from segue.store.entry_stores import open_entries
@@ -81,7 +87,9 @@ class GatewaySettings(Struct, frozen=True):
     `resolve` returns the endpoint of a model name, `load_routes` the routes of the configuration. `hosts` and `origins`
     are those of `Guard`. `behind_proxy` states that a proxy with TLS is in front, where the address is not loopback.
     `store` is the file or `postgresql://` URL of the entries; without it they are in memory, up to half of `memory`
-    bytes. The other half is for conversations that were converted.
+    bytes. The other half is for conversations that were converted. `pending_memory` is the size of all bodies that
+    are not converted yet; one of more than `large_body` bytes is converted in a thread. `timeout` is the longest
+    silence of a provider in seconds, `first_byte` that before a streamed response begins, where another target is free.
     """
 
     resolve: Callable[[str], Endpoint]
@@ -102,15 +110,24 @@ class GatewaySettings(Struct, frozen=True):
     usage_file: Path | None = None
     body_file: Path | None = None
     timeout: float = 600.0
+    first_byte: float = FIRST_BYTE
     memory: int = 512 * 2**20
+    pending_memory: int = 256 * 2**20
+    large_body: int = 2 * 2**20
+    body_limits: BodyLimits = BodyLimits()
     store: str | None = None
     store_limits: EntryLimits = EntryLimits()
     workers: int = 1
     is_emulated: bool = False
-    connections: ConnectionLimits = ConnectionLimits()
+    connections: HttpLimits = HttpLimits()
+    clock: Callable[[], float] = time.time
+    """The clock of the pauses of targets, the same in all workers."""
 
     def validate(self, clients: Sequence[ClientKey]) -> None:
         """Raise `InputError` for settings that would admit clients from outside without a key, or lose reasoning."""
+        if (not self.host.strip() or {*self.host} & {*"*/:"}) and (problem := find_host_error(self.host)) is not None:
+            raise InputError(f"{problem}; 0.0.0.0 stands for all addresses of this machine", path="host")
+        check_names(self.hosts, self.origins)
         if self.workers > 1 and os.name != "posix":
             raise InputError("more than one worker needs a POSIX system", path="workers")
         if self.workers > 1 and self.store is None:
@@ -134,13 +151,14 @@ class GatewaySettings(Struct, frozen=True):
             )
 
 
-def _check_certificate(certificate: Path, private_key: Path | None) -> None:
+def _check_certificate(certificate: Path, private_key: Path | None, warn: Callable[[str], None]) -> None:
     """Raise `InputError` if TLS can't be set up. An encrypted key is refused: a server has no prompt for a password."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key, password=lambda: "")
     except (OSError, ValueError) as error:
         reason = "they do not match" if "MISMATCH" in str(error) else "a certificate and its key in PEM are needed"
         raise InputError(f"TLS can't be set up with {certificate}: {reason}", path="gateway.certificate") from None
+    read_private(private_key or certificate, warn)
 
 
 class GatewayServer:
@@ -154,9 +172,9 @@ class GatewayServer:
         self._seat = seat
         loaded = settings.load_routes()
         settings.validate(loaded.clients)
-        if settings.certificate is not None:
-            _check_certificate(settings.certificate, settings.private_key)
         self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
+        if settings.certificate is not None:
+            _check_certificate(settings.certificate, settings.private_key, self._log.write_message)
         self._log.check_usage_file()
         self._bodies = BodyLog(settings.body_file, self._log.write_message) if settings.body_file is not None else None
         if self._bodies is not None:
@@ -164,16 +182,18 @@ class GatewayServer:
         self.table = RouteTable(settings.resolve)
         self._raw = RawRoutes(self._open_client, settings.timeout)
         self._configure(loaded)
-        self.socket = seat.open_socket() if seat is not None else _bind(settings.host, settings.port)
-        host, port = self.socket.getsockname()[:2]
-        scheme = "http" if settings.certificate is None else "https"
-        self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        self.socket = seat.open_socket() if seat is not None else bind(settings.host, settings.port, _BACKLOG)
+        self.url = format_url(self.socket, "http" if settings.certificate is None else "https")
         self.token = seat.token if seat is not None else secrets.token_urlsafe(24)
         run_file = Path(seat.run_file) if seat is not None else None
         self._route = SharedRoute(self.table.override, self.reload, route_file(run_file) if run_file else None)
         self._client: HttpClient | None = None
-        self._server: uvicorn.Server | None = None
-        self._metrics = Metrics()
+        self._server: HttpServer | None = None
+        self._conversions = ConversionThreads(settings.large_body)
+        self._routing = threading.Lock()
+        pauses = SharedPauses(pauses_file(run_file)) if run_file else None
+        self._pauses = TargetPauses(settings.clock, pauses, self._report_key)
+        self._metrics = Metrics(lambda: self._pauses.find_paused(self.table.targets))
         self._shared_metrics = SharedMetrics(self._metrics, metrics_prefix(run_file)) if run_file else None
         self._shared = self._open_entries()
         self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory // 2)
@@ -211,6 +231,9 @@ class GatewayServer:
             keys=settings.keys,
             now=lambda: datetime.now(UTC),
             random=secrets.token_bytes,
+            body_limits=settings.body_limits,
+            pauses=self._pauses,
+            first_byte=settings.first_byte,
         )
         return Gateway(
             bridge,
@@ -229,10 +252,20 @@ class GatewayServer:
             refresh=self._refresh,
             metrics=self._metrics,
             log=self._log,
+            memory=BodyMemory(settings.pending_memory),
+            conversions=self._conversions,
             bodies=self._bodies,
         )
 
+    def _report_key(self, error: ProviderError) -> None:
+        self._log.write_message(f"{error.message}; the target is paused until it accepts a request")
+
     def _find_route(self, query: RouteQuery) -> Route:
+        # Called in any thread, while another one may resolve a name or take a turn.
+        with self._routing:
+            return self._find_allowed_route(query)
+
+    def _find_allowed_route(self, query: RouteQuery) -> Route:
         if not self._clients.allows_model(query.client, query.model):
             raise InputError(f"the client key {query.client} does not allow the model {query.model!r}", path="model")
         route = self.table.find(query)
@@ -255,6 +288,7 @@ class GatewayServer:
 
     async def _close(self) -> None:
         client, self._client = self._client, None
+        self._conversions.close()
         try:
             if self._limits is not None:
                 await self._limits.close()
@@ -314,22 +348,7 @@ class GatewayServer:
     @contextmanager
     def running(self) -> Generator[None]:
         """Serve in a thread until the end of the block."""
-        ready = threading.Event()
-        failed: list[BaseException] = []
-
-        def work() -> None:
-            try:
-                self.run(ready.set)
-            except BaseException as error:  # noqa: BLE001  raised again in the thread that waits for the start
-                failed.append(error)
-            finally:
-                ready.set()
-
-        thread = threading.Thread(target=work, name="segue gateway", daemon=True)
-        thread.start()
-        ready.wait()
-        if failed:
-            raise failed[0]
+        thread = start_in_thread("segue gateway", self.run)
         try:
             yield
         finally:
@@ -339,37 +358,28 @@ class GatewayServer:
     def stop(self) -> None:
         """Stop serving; open requests are ended."""
         if self._server is not None:
-            self._server.should_exit = self._server.force_exit = True
+            self._server.stop()
 
     async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
         settings = self._settings
-        config = uvicorn.Config(
+        server = self._server = HttpServer(
             self.app,
-            http=make_protocol(settings.connections),
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            log_level="critical",
-            server_header=False,
-            date_header=True,
-            proxy_headers=False,
-            timeout_graceful_shutdown=_DRAIN_SECONDS,
-            ssl_certfile=settings.certificate,
-            ssl_keyfile=settings.private_key,
+            settings.connections,
+            has_date=True,
+            certificate=settings.certificate,
+            private_key=settings.private_key,
+            drain_seconds=_DRAIN_SECONDS,
         )
-        server = self._server = uvicorn.Server(config)
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
             loop.add_signal_handler(signal.SIGHUP, self._reload_on_signal)
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            # uvicorn raises the signal again after the drain; the default action would end the process before cleanup.
+            # The server raises the signal again after the drain; the default action would end the process too early.
             signal.signal(signal.SIGTERM, server.handle_exit)
         with write_run_file(self._describe_run()) if self._seat is None else nullcontext():
-            on_ready()
             publisher = asyncio.create_task(self._shared_metrics.publish()) if self._shared_metrics else None
             try:
-                await server.serve(sockets=[self.socket])
+                await server.listen(self.socket, on_ready)
             finally:
                 if publisher is not None:
                     publisher.cancel()
@@ -377,7 +387,8 @@ class GatewayServer:
 
     def _describe_run(self) -> RunFile:
         certificate = self._settings.certificate
-        return RunFile(self.url, self.token, os.getpid(), str(certificate.absolute()) if certificate else "")
+        file = str(certificate.absolute()) if certificate else ""
+        return RunFile(self.url, self.token, os.getpid(), file, start_time(os.getpid()))
 
     def _reload_on_signal(self) -> None:
         try:
@@ -405,17 +416,3 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-        bound.listen(_BACKLOG)
-    except OSError as error:
-        bound.close()
-        raise InputError(f"can't listen on {host}:{port}: {format_os_error(error)}", path="port") from None
-    bound.setblocking(False)
-    return bound

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from segue import private_files
 from segue.gateway.metrics import Metrics, MetricsSnapshot
-from segue.gateway.run_file import is_running
+from segue.processes import is_running, start_time
 
 _INTERVAL = 1.0
 
@@ -26,20 +26,20 @@ class SharedMetrics:
     def __init__(self, own: Metrics, prefix: Path) -> None:
         self._own = own
         self._prefix = prefix
-        self._file = prefix.with_name(f"{prefix.name}-{os.getpid()}")
+        self._file = prefix.with_name(f"{prefix.name}-{start_time(os.getpid())}-{os.getpid()}")
         self._written = b""
 
     def render(self) -> str:
         """Return all counters as text; those of other processes are at most a second old."""
-        total = Metrics()
+        total = Metrics(self._own.find_paused)
         total.add(self._own.snapshot())
         for file in self._prefix.parent.glob(f"{self._prefix.name}-*[0-9]"):
             if file == self._file:
                 continue
             with suppress(OSError, msgspec.MsgspecError, ValueError):
-                process = int(file.name.rpartition("-")[2])
+                started, _, process = file.name.removeprefix(f"{self._prefix.name}-").partition("-")
                 other = msgspec.json.decode(file.read_bytes(), type=MetricsSnapshot)
-                total.add(other, is_running=is_running(process))
+                total.add(other, is_running=is_running(int(process), started))
         return total.render()
 
     async def publish(self) -> None:
@@ -55,10 +55,6 @@ class SharedMetrics:
         data = msgspec.json.encode(self._own.snapshot())
         if data == self._written:
             return
-        temporary = self._file.with_name(f"{self._file.name}.{secrets.token_hex(4)}.new")
         with suppress(OSError):
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as output:
-                output.write(data)
-            temporary.replace(self._file)
+            private_files.replace(self._file, data, is_durable=False)
             self._written = data

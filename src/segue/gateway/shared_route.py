@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from segue import private_files
 from segue.errors import InputError
 
 
@@ -63,7 +64,7 @@ class SharedRoute:
             if seen == self._seen:
                 return
             state = msgspec.json.decode(self._file.read_bytes(), type=_State)
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return
         previous, self._seen, self._state = self._state, seen, state
         with suppress(InputError):
@@ -77,12 +78,7 @@ class SharedRoute:
         self._state = state
         if self._file is None:
             return
-        temporary = self._file.with_name(f"{self._file.name}.{secrets.token_hex(4)}")
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as output:
-                output.write(msgspec.json.encode(state))
-            temporary.replace(self._file)
+            private_files.replace(self._file, msgspec.json.encode(state), is_durable=False)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise InputError(f"the other workers can't be reached: {error}", path=str(self._file)) from None

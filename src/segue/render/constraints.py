@@ -5,7 +5,7 @@ The passes read these values and never the name of a provider.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -16,6 +16,10 @@ from segue.canonical.placeholders import REMOVED
 
 def _plain_text_kind(_block: Text) -> str:
     return "text"
+
+
+FilePlace: TypeAlias = tuple[Literal["message", "result"], str]
+"""A place and the kind of media in it."""
 
 
 class Constraints(Struct, frozen=True):
@@ -54,8 +58,7 @@ class Constraints(Struct, frozen=True):
     one_call_per_message: bool = False
     """A message holds one call at most; each further call follows the result of the one before."""
     first_speaker: Literal["any", "human"] = "any"
-    first_speaker_same_api: Literal["any", "named", "human"] = "any"
-    """The first speaker same-API: `any`; `named`: any if the body names a model; `human`: as `first_speaker`."""
+    first_speaker_same_api: Literal["any", "human"] = "any"
     first_can_call: bool = True
     """Whether the very first message may hold calls, or be a lone reply, same-API."""
     allows_no_messages: bool = True
@@ -126,12 +129,17 @@ class Constraints(Struct, frozen=True):
     allows_reasoning_at_end: bool = True
     """Whether the last assistant message may hold reasoning while reasoning is off."""
 
-    supports_schemas: bool = True
-    """Whether the response format may be a JSON Schema, and not only JSON."""
+    response_formats: frozenset[str] = frozenset({"json", "schema"})
+    """Which response formats are options: any JSON, JSON by a schema. Others become instructions."""
+    response_format_with_tools: bool = True
+    """Whether a response format may be combined with declared tools."""
     json_word: Literal["free", "anywhere", "messages"] = "free"
     """Where the word "json" must occur with a JSON response format: nowhere (`free`), `anywhere`, or in `messages`."""
     json_word_for_schemas: bool = False
     """Whether the word is also required with a schema response format."""
+
+    option_ranges: Mapping[str, tuple[float, float]] = {}
+    """The smallest and the largest value of options that the target rejects outside."""
 
     has_error_flag: bool = False
     keeps_own_errors: bool = True
@@ -148,8 +156,10 @@ class Constraints(Struct, frozen=True):
     media_in_user: frozenset[str] = frozenset()
     media_in_assistant: frozenset[str] = frozenset()
     media_in_results: frozenset[str] = frozenset()
-    media_not_with_results: frozenset[str] = frozenset()
-    """Media that can't be in one message with results, whatever their source."""
+    refused_media: frozenset[str] = frozenset()
+    """Media that are not accepted anywhere, also same-API."""
+    refused_files: frozenset[FilePlace] = frozenset()
+    """Where media of this kind may not be given by a file id, also same-API."""
     media_needs_text: frozenset[str] = frozenset()
     """Media that need text in the same message."""
     unchanged_text_kind: Callable[[Text], str] = _plain_text_kind
@@ -184,6 +194,9 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     hosted: HostedPolicy = "pair"
     pending: PendingPolicy = "complete"
     orphans: OrphanPolicy = "text"
+    body_model: Literal["exact", "alias"] = "exact"
+    """Whether the model name in a body is the model that generated its reasoning, or an alias that any model may have
+    answered."""
 
 
 PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator"

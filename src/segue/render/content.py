@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeGuard
+from typing import Literal, TypeGuard
 
 import msgspec
 
@@ -233,8 +233,22 @@ def _convert_message_media(draft: Draft, message: Message, block: Block) -> Bloc
 
 def _can_stay(draft: Draft, block: Media | Opaque) -> bool:
     """Return whether this is same-API and may be kept. An answer to an approval request must also be unchanged."""
+    if _is_refused(draft, block) or _is_refused_file(draft, block, "message"):
+        return False
     is_approval = isinstance(block, Opaque) and block.origin.is_approval
     return draft.is_intact(block) if is_approval else draft.is_native(block)
+
+
+def _is_refused(draft: Draft, block: Block) -> bool:
+    """Return whether the model rejects the media; a body without a model name may be for another one."""
+    return isinstance(block, Media) and block.kind in draft.constraints.refused_media and draft.model is not None
+
+
+def _is_refused_file(draft: Draft, block: Block, place: Literal["message", "result"]) -> bool:
+    """Return whether this is a file id that the model rejects in this place."""
+    if not isinstance(block, Media) or block.file_id is None or block.data:
+        return False
+    return (place, block.kind) in draft.constraints.refused_files
 
 
 def _convert_result_media(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:
@@ -249,17 +263,21 @@ def _convert_result_media(draft: Draft, response: ToolResponse) -> tuple[ToolRes
     kept: list[Block] = []
     moved: list[Block] = []
     for block in response.content or ():
-        is_native = draft.is_native(block)
+        is_own = draft.is_native(block) and not _is_refused(draft, block)
+        is_accepted = not _is_refused_file(draft, block, "result")
+        is_native = is_own and is_accepted
         unknown = is_native and isinstance(block, Opaque) and not draft.constraints.text_only_results
         if not isinstance(block, Media | Opaque) or unknown:
             kept.append(block)
-        elif not isinstance(block, Media) or not (is_native or _is_renderable(draft, block)):
+        elif not isinstance(block, Media) or not (is_own or _is_renderable(draft, block)):
             kept.append(_unsupported_to_text(draft, block))
         elif (is_native and (allowed or draft.constraints.keeps_own_result_media)) or (
-            block.kind in allowed and (block.data or draft.constraints.allows_urls_in_results or block.url is None)
+            block.kind in allowed
+            and is_accepted
+            and (block.data or draft.constraints.allows_urls_in_results or block.url is None)
         ):
             kept.append(block)
-        elif block.kind in draft.constraints.media_in_user:
+        elif block.kind in draft.constraints.media_in_user and not _is_refused_file(draft, block, "message"):
             why = f"{block.kind} in a tool result moved after the results: not accepted inside them"
             draft.report.add("moved", why, call_id=response.call_id)
             kept.append(Text(TEXTS.media_moved.format(kind=block.kind)))
@@ -332,7 +350,9 @@ def insert_captions(draft: Draft) -> Draft:
     def add_caption(message: Message) -> Message:
         all_kinds = [_content_kind(draft, block) for block in message.blocks]
         kinds = [kind for kind in all_kinds if kind in kinds_needing_text]
-        if not kinds or "text" in all_kinds:
+        # BED-07: beside results a rejection is only reported, so a same-API message stays.
+        beside_results = draft.is_same_api and ToolResponse in map(type, message.blocks)
+        if not kinds or "text" in all_kinds or beside_results:
             return message
         why = f"added text to a message with only a {kinds[0]}: the target requires text"
         draft.report.add("inserted", why, subject=kinds[0])

@@ -57,7 +57,7 @@ def find_cuts(
             # Results of a reply before the last one are moved to it, and then two replies are neighbours.
             is_after_results = messages[position - 1].speaker == "human" or _has_results(last_reply, kept_ids)
             is_closed = is_after_results and not open_ids and not _ends_with_reasoning(last_reply)
-            if start is not None and is_closed and _is_kept(message):
+            if start is not None and is_closed and can_follow_cut(message):
                 cuts.append(Cut(position, anchor or (messages[start],)))
         last_reply = message if message.speaker == "ai" else last_reply
         for block in message.blocks:
@@ -78,6 +78,11 @@ def find_cuts(
                     _drop_cuts_after(cuts, called[block.call_id])
         open_ids -= early_ids
     return cuts
+
+
+def can_follow_cut(message: Message) -> bool:
+    """Return whether there may be a cut before this message: it is a reply that no target drops."""
+    return message.speaker == "ai" and _is_kept(message)
 
 
 def has_plain_exchange(messages: Sequence[Message]) -> bool:

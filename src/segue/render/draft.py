@@ -68,9 +68,7 @@ class Draft(Struct, frozen=True):
         if not self.constraints.can_reason and not (self.is_same_api and self.model == self.request.model):
             return False
         settings = self.options.reasoning
-        if settings is None or settings.enabled is False or settings.effort == "none":
-            return False
-        return settings != Reasoning()
+        return settings not in (None, Reasoning()) and not settings.is_off
 
     @property
     def will_reason(self) -> bool:

@@ -116,6 +116,8 @@ def _find_converted(draft: Draft) -> frozenset[str]:
             if hosted_id and (not intact or late or item_key in seen):
                 converted.add(hosted_id)
             open_ids.add(hosted_id)
+            if isinstance(block, ToolCall) and not block.awaited:
+                answered.add(hosted_id)
             seen.update([item_key] if hosted_id and item_key[1] else [])
     if draft.constraints.hosted_needs_result and draft.messages and not draft.is_native(draft.messages[-1]):
         # A user message will follow: only a reply of the target's own API may be continued.

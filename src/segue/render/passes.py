@@ -30,7 +30,8 @@ The order matters, because each pass relies on the ones before:
                          that need it), the first and the last message.
 12. `drop_stale_reasoning`   Drops reasoning whose prefix has changed, so it needs the final prefix. If any is
                          dropped, the passes that depend on content run once more.
-13. `adjust_reasoning`   The reasoning options, checked against the final messages.
+13. `fit_ranges`        Numbers that the target rejects, by themselves.
+    `adjust_reasoning`   The reasoning options, checked against the final messages.
 14. `insert_reasoning_placeholders`   After the reasoning passes, which would drop a placeholder, and after
                          `adjust_reasoning`, which may have switched reasoning off.
 15. `declare_tools`      The tools, for the calls that are left.
@@ -74,6 +75,20 @@ def drop_stale_reasoning_and_regroup(draft: Draft) -> Draft:
         for step in (drop_empty, group_results, insert_fillers, merge_neighbours, fix_ends):
             changed = step(changed)
     return changed
+
+
+def fit_ranges(draft: Draft) -> Draft:
+    """Move numbers that the target rejects to the nearest value that it accepts."""
+    for name, (least, most) in draft.constraints.option_ranges.items():
+        value = getattr(draft.options, name)
+        if value is None or least <= value <= most:
+            continue
+        limit, change = (
+            (most, "reduced to {:g}, the maximum") if value > most else (least, "raised to {:g}, the minimum")
+        )
+        draft.report.add("adjusted", f"`{name}` {change.format(limit)}", subject=name)
+        draft = draft.with_options(**{name: limit})
+    return draft
 
 
 def declare_tools(draft: Draft) -> Draft:
@@ -142,6 +157,7 @@ PASSES: tuple[Pass, ...] = (
     insert_captions,
     fix_ends,
     drop_stale_reasoning_and_regroup,
+    fit_ranges,
     adjust_reasoning,
     insert_reasoning_placeholders,
     declare_tools,
@@ -182,7 +198,8 @@ TRAITS_NEEDED: dict[Pass, frozenset[Trait]] = {
     merge_neighbours: _EQUAL_NEIGHBOURS | _traits(("human", "tool"), ("tool", "human")),
     fix_ends: _traits("bare end", "prefill"),
     drop_stale_reasoning_and_regroup: _traits(Thinking),
-    adjust_reasoning: _traits("reasoning options", "tool choice"),
+    fit_ranges: _traits("number options"),
+    adjust_reasoning: _traits("reasoning options", "tool choice", "declared tools"),
     insert_reasoning_placeholders: _traits("ai", ToolCall),
     declare_tools: _traits("tool choice", ToolCall),
 }
@@ -195,6 +212,7 @@ TRAITS_ADDED: dict[Pass, frozenset[Trait]] = {
     place_system_text: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("bare end"),
     group_results: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("bare end"),
     merge_neighbours: _traits("bare end"),
+    fit_ranges: _traits(),
     insert_reasoning_placeholders: _traits(),
 }
 """The traits that a pass may add, of those that later passes need. After any other pass, all are found again."""

@@ -112,9 +112,7 @@ def _find_keepable(draft: Draft, message: Message) -> list[Thinking]:
         return []
     if draft.constraints.reasoning_replay in ("none", "either"):
         is_own = draft.is_native(message) and draft.policy.reasoning == "native"
-        if is_own and all(
-            not _is_sealed(block) and _is_from_model(draft, block, draft.request.model) for block in thoughts
-        ):
+        if is_own and all(not _is_sealed(block) and _is_from_model(draft, block) for block in thoughts):
             return thoughts
         if draft.constraints.reasoning_replay == "none":
             return []
@@ -169,15 +167,17 @@ def _is_from_target(draft: Draft, block: Thinking) -> bool:
     return _is_from_model(draft, block)
 
 
-def _is_from_model(draft: Draft, block: Thinking, default: str | None = None) -> bool:
-    """Return whether the target's model accepts the block, where reasoning is bound to the model (ANT-29).
-
-    The model that generated the block is recorded with replies only. Without a record it is `default`, or any model.
-    """
-    recorded = block.origin.model or default
-    if draft.constraints.reasoning_binding == "provider" or recorded is None or draft.model is None:
+def _is_from_model(draft: Draft, block: Thinking) -> bool:
+    """Return whether the target's model accepts the block, where reasoning is bound to the model (ANT-29)."""
+    generated_by = _model_of(draft, block)
+    if draft.constraints.reasoning_binding == "provider" or generated_by is None or draft.model is None:
         return True
-    return not is_other_model(recorded, draft.model)
+    return not is_other_model(generated_by, draft.model)
+
+
+def _model_of(draft: Draft, block: Thinking) -> str | None:
+    """Return the model that generated the block: recorded with replies only, else the one that its body names."""
+    return block.origin.model or (draft.request.model if draft.policy.body_model == "exact" else None)
 
 
 def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
@@ -189,7 +189,8 @@ def replace_reasoning(draft: Draft, block: Block, why: str) -> list[Block]:
     if draft.policy.reasoning == "text" and block.text:
         draft.report.add("reasoning", "reasoning rendered as text", subject=block.origin.provider, level="changed")
         return [Text(TEXTS.reasoning.format(content=block.text))]
-    origin = _describe_origin(block)
+    origin = _model_of(draft, block) if why is _OTHER_MODEL else None
+    origin = origin or _describe_origin(block)
     draft.report.add("reasoning", why.format(origin=origin, api=draft.constraints.api), subject=origin)
     return []
 

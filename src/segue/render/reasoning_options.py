@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from segue.canonical.blocks import Block, Message, Origin, Thinking, ToolResponse, calls_of
 from segue.canonical.request import Reasoning, Tool, ToolChoice
 from segue.render.constraints import TEXTS
@@ -98,13 +100,19 @@ def adjust_reasoning(draft: Draft) -> Draft:
         why = "`tool_choice` set to auto: the model does not accept a forced tool while reasoning is on"
         draft.report.add("adjusted", why, subject="tool_choice")
         return draft.with_options(tool_choice=ToolChoice("auto"))
+    # OAI-CHAT-17
+    if (
+        constraints.reasoning_excludes_tools
+        and draft.will_reason
+        and any(_is_function(tool, draft) for tool in draft.tools)
+    ):
+        return _disable_reasoning(draft, "the model does not accept it together with function tools")
     if not draft.reasoning_on:
         return draft
-    # OAI-CHAT-17
-    if constraints.reasoning_excludes_tools and any(_is_function(tool, draft) for tool in draft.tools):
-        return _disable_reasoning(draft, "the model does not accept it together with function tools")
     # ANT-24
     if constraints.open_exchange_needs_reasoning and not _is_adaptive(draft) and _starts_without_reasoning(draft):
+        if constraints.reasoning_is_adaptive and draft.options.reasoning is not None:
+            return draft.with_options(reasoning=replace(draft.options.reasoning, adaptive=True))
         return _disable_reasoning(draft, "the current tool loop does not begin with reasoning")
     return draft
 
@@ -124,7 +132,8 @@ def _is_function(tool: Tool, draft: Draft) -> bool:
 def _is_adaptive(draft: Draft) -> bool:
     settings = draft.options.reasoning or Reasoning()
     same_model = draft.is_same_api and draft.model == draft.request.model
-    return settings.budget is None and (draft.constraints.reasoning_is_adaptive or (settings.adaptive and same_model))
+    is_accepted = draft.constraints.reasoning_is_adaptive
+    return (settings.budget is None or settings.adaptive) and (is_accepted or (settings.adaptive and same_model))
 
 
 def _starts_without_reasoning(draft: Draft) -> bool:

@@ -10,20 +10,26 @@ from segue.canonical.request import ResponseFormat
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft
 
+_NAMES = {"json": "format", "schema": "schema"}
+_NO_OPTION = "the target has no option for it"
 JSON_WORD_INSERTED = 'the word "json" added to the prompt: the target requires it with a JSON response format'
 
 
 def apply_response_format(draft: Draft) -> Draft:
     """Move an unsupported schema into the system text; add the word "json" where the target requires it."""
     form = draft.options.response_format
-    if draft.is_same_api or form is None:
+    if draft.is_same_api or form is None or form.kind == "text":
         return draft
-    if form.kind == "schema" and not draft.constraints.supports_schemas:
-        why = "response schema moved into the system text: the target supports JSON only without a schema"
-        draft.report.add("adjusted", why, subject="response_format")
+    supported = draft.constraints.response_formats
+    if draft.tools and not draft.constraints.response_format_with_tools:
+        supported = frozenset[str]()
+    if form.kind not in supported:
         # Without a schema the JSON is always an object.
         wrapped = (form.schema or {}).get("type", "object") == "object"
-        draft = draft.with_options(response_format=ResponseFormat("json") if wrapped else None)
+        is_json = "json" in supported and wrapped
+        subject, why = "response_format", "the target supports JSON only without a schema" if is_json else _NO_OPTION
+        draft.report.add("adjusted", f"response {_NAMES[form.kind]} moved into the system text: {why}", subject=subject)
+        draft = draft.with_options(response_format=ResponseFormat("json") if is_json else None)
         return _append_instruction(draft, _format_instruction(form))
     required = form.kind == "json" or (form.kind == "schema" and draft.constraints.json_word_for_schemas)
     if not required or draft.constraints.json_word == "free" or _starts_with_json_word(draft):

@@ -7,7 +7,7 @@ from itertools import filterfalse, takewhile
 
 import msgspec
 
-from segue.canonical.blocks import Block, Media, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
+from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical, client_calls, group_runs, has_reasoning
 
@@ -57,8 +57,6 @@ def _system_to_user(
 
 def group_results(draft: Draft) -> Draft:
     """Group results as the target requires; separate text from calls and media from results where required."""
-    if draft.constraints.media_not_with_results:
-        draft = draft.with_messages(part for message in draft.messages for part in _separate_media(draft, message))
     if draft.constraints.calls_without_text:
         draft = draft.with_messages(part for message in draft.messages for part in _separate_text(draft, message))
     if draft.constraints.calls_last:
@@ -164,22 +162,6 @@ def _join_results_alone(draft: Draft, run: list[Message]) -> list[Message]:
     return [*parts, message.with_blocks(others, speaker="human")] if others else parts
 
 
-def _separate_media(draft: Draft, message: Message) -> list[Message]:
-    """Move the content with media that can't be in one message with results into a user message after them."""
-    if message.speaker != "tool" or not _has_separate_media(draft, message):
-        return [message]
-    results = tuple(block for block in message.blocks if isinstance(block, ToolResponse))
-    others = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
-    draft.report.add("moved", "media next to tool results moved into a message of their own")
-    return [message.with_blocks(results), message.with_blocks(others, speaker="human")]
-
-
-def _has_separate_media(draft: Draft, message: Message) -> bool:
-    return any(
-        isinstance(block, Media) and block.kind in draft.constraints.media_not_with_results for block in message.blocks
-    )
-
-
 def merge_neighbours(draft: Draft) -> Draft:
     """Merge neighbours of one role where the target counts them as one; same-API only where it rejects them."""
     if draft.constraints.alternation == "free":
@@ -232,27 +214,18 @@ def insert_fillers(draft: Draft) -> Draft:
     System text after a reply becomes a user message where the target does not accept it there.
     """
     constraints = draft.constraints
-    if (
-        not constraints.filler_after_results
-        and constraints.allows_system_after_reply
-        and not constraints.media_not_with_results
-    ):
+    if not constraints.filler_after_results and constraints.allows_system_after_reply:
         return draft
     messages: list[Message] = []
-    after_results = False
     for message in draft.messages:
         before = messages[-1].speaker if messages else ""
-        # BED-07: neighbours on the user's side are one message
-        after_results = before == "tool" or (after_results and before == "human")
         # MIS-09
         if message.speaker == "system" and before in ("ai", "tool") and not constraints.allows_system_after_reply:
             message = _system_to_user(draft, message)
         # MIS-07
-        must_separate = after_results and _has_separate_media(draft, message)
-        if message.speaker == "human" and (must_separate or (before == "tool" and constraints.filler_after_results)):
+        if message.speaker == "human" and before == "tool" and constraints.filler_after_results:
             draft.report.add("inserted", FILLER_INSERTED)
             messages.append(_text_message("ai", TEXTS.filler))
-            after_results = False
         messages.append(message)
     return draft.with_messages(messages)
 
@@ -278,9 +251,7 @@ def _fix_beginning(draft: Draft) -> Draft:
     bare = checked and any(draft.is_client_call(block) for block in first.blocks)
     # MIS-15
     alone = checked and len(draft.messages) == 1 and draft.constraints.ending == "marked"
-    free = draft.constraints.first_speaker_same_api == "any" or (
-        draft.constraints.first_speaker_same_api == "named" and draft.model is not None
-    )
+    free = draft.constraints.first_speaker_same_api == "any"
     valid = draft.is_native(first) and free and not bare and not alone
     if first.speaker == "human" or valid:
         return draft

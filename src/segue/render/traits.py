@@ -28,10 +28,12 @@ NamedTrait: TypeAlias = Literal[
     "bare end",  # the first message is not of the user, or the last one is of the model, of the system, or empty
     "blank",  # a message has no blocks but reasoning, or a text is empty or white space, also outside of the messages
     "contested result",  # a call has several results, or a result is pending
+    "declared tools",
     "earlier history",  # the request continues a state that the provider holds
     "failure",  # a result has the error flag or an outcome
     "hosted",
     "nested call",
+    "number options",
     "omitted",
     "orphan",
     "prefill",
@@ -74,9 +76,11 @@ def _named_traits(draft: Draft, contents: Contents) -> Iterable[tuple[NamedTrait
     return (
         ("bare end", _has_bare_end(draft.messages)),
         ("blank", contents.has_blanks or _has_blank_system(draft) or _has_only_reasoning(draft, contents)),
+        ("declared tools", bool(draft.tools)),
         ("earlier history", draft.request.continues is not None),
         ("failure", contents.has_failures),
         ("hosted", contents.has_hosted),
+        ("number options", any(getattr(options, name) is not None for name in draft.constraints.option_ranges)),
         ("omitted", contents.has_omitted),
         ("prefill", True in [message.prefill for message in draft.request.messages]),
         ("reasoning options", options.reasoning is not None),

@@ -13,10 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
+
+from segue import private_files
 
 _MAX_AGE = 30 * 86_400
 _SWEEP_INTERVAL = 86_400
@@ -24,11 +26,15 @@ _KEPT_CONTENT = 3_600
 
 
 class FileState(Struct, frozen=True):
-    """Content and mode of a file. `digest` is None if the content was too large to be stored."""
+    """Content and mode of a file, target of a link, or mode of a folder.
+
+    `digest` is None for a folder, and if the content was too large to be stored.
+    """
 
     digest: str | None
     mode: int
     size: int
+    kind: Literal["file", "link", "folder"] = "file"
 
 
 class Change(Struct, frozen=True, tag="change"):
@@ -127,7 +133,7 @@ class Journal:
 
     def append(self, *records: Record) -> None:
         """Append records; they are on disk when this returns."""
-        _make_folder(self.root)
+        private_files.make_folder(self.root)
         # A line that a crash cut off must not swallow the first record.
         data = b"\n" + b"".join(_encoder.encode(record) + b"\n" for record in records)
         handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -173,17 +179,9 @@ class Journal:
         (self.root / "snapshots" / name).unlink(missing_ok=True)
 
     def _write(self, file: Path, data: bytes) -> None:
-        _make_folder(file.parent)
-        temporary = file.with_name(f"{file.name}.{os.getpid()}.part")
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as opened:
-            opened.write(data)
-        temporary.replace(file)
-
-
-def _make_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, for the owner only."""
-    for parent in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
-        parent.mkdir(mode=0o700, exist_ok=True)
+        private_files.make_folder(file.parent)
+        # Thousands of files may be stored before a command.
+        private_files.replace(file, data, is_durable=False)
 
 
 def _decode(line: bytes) -> Record | None:
@@ -212,7 +210,7 @@ def prune(base: Path, *, now: float | None = None) -> None:
         if now - marker.stat().st_mtime < _SWEEP_INTERVAL:
             return
     with suppress(OSError):
-        _make_folder(base)
+        private_files.make_folder(base)
         marker.touch(0o600)
         for root in [path for path in base.iterdir() if path.is_dir()]:
             _prune_folder(root, now)

@@ -3,7 +3,8 @@
 Files that edit tools write are recorded before they are written. A shell command is recorded by comparing the folder
 before and after it, if the folder is small enough; otherwise the journal states that its changes are unknown. Git
 is not used, and `.git` is never changed. A file that was changed by something else since is a conflict: it is
-overwritten only if the caller lists it. Restoring follows no links.
+overwritten only if the caller lists it. Restoring follows no links. A mode is restored if the tools changed it; setuid
+and setgid bits that a file does not have by then are not set again.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard
 
+import msgspec
 from msgspec import Struct
 
 from segue.errors import InputError, format_os_error
@@ -30,16 +32,26 @@ from segue.runtime.checkpoint_journal import (
     folder_root,
 )
 from segue.runtime.folder_snapshot import FolderSnapshot, SnapshotError
-from segue.runtime.sandbox import ResolvedPath, place_of, read_state, remove_file, restore_file
-from segue.runtime.tool_types import ChangeRecorder, ToolError
+from segue.runtime.sandbox import (
+    SPECIAL_BITS,
+    ResolvedPath,
+    place_of,
+    read_state,
+    remove_path,
+    replace_file,
+    restore_folder,
+    restore_link,
+    set_mode,
+)
+from segue.runtime.tool_types import ChangeRecorder, Context, ToolError
 
 _MAX_FILE = 64_000_000
 FileOutcome: TypeAlias = Literal["restore", "same", "conflict", "lost"]
 
 
 class PlannedFile(Struct, frozen=True):
-    """A file to restore. Outcomes: it can be restored, it is the same already, it was changed since, or its content
-    was not stored."""
+    """A file, link or folder to restore. Outcomes: it can be restored, it is the same already, it was changed since, or
+    its content was not stored. `is_reduced`: without its setuid or setgid bit."""
 
     path: str
     display: str
@@ -47,6 +59,7 @@ class PlannedFile(Struct, frozen=True):
     target: FileState | None
     current: FileState | None
     folders: tuple[str, ...] = ()
+    is_reduced: bool = False
 
 
 class UndoPlan(Struct, frozen=True):
@@ -62,13 +75,15 @@ class UndoPlan(Struct, frozen=True):
 
 
 class UndoResult(Struct, frozen=True):
-    """The files that were restored, that were kept because they were changed since, and errors by file."""
+    """The files that were restored, that were kept because they were changed since, and errors by file. `reduced` lists
+    those without their setuid or setgid bit."""
 
     restored: tuple[str, ...]
     kept: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    reduced: tuple[str, ...] = ()
 
 
 class Checkpoints:
@@ -106,12 +121,10 @@ class Checkpoints:
     # ------------------------------------------------------------------------------------------------------- recording
 
     def record_write(
-        self, call: str, tool: str, path: Path, root: Path, data: bytes, folders: Sequence[Path] = ()
+        self, call: str, tool: str, path: Path, root: Path, data: bytes, mode: int, folders: Sequence[Path] = ()
     ) -> None:
         """Record a file before it is written. `folders` were created for it, the deepest first."""
-        place = place_of(path, root)
-        before = self._store_state(place)
-        mode = before.mode if before is not None else 0o644
+        before = self._store_state(place_of(path, root))
         after = FileState(self._journal.store(data), mode, len(data))
         created = tuple(map(str, folders))
         self._journal.append(
@@ -169,12 +182,12 @@ class Checkpoints:
                     self._end_command(record, before, is_uncertain=True)
 
     def _store_state(self, place: ResolvedPath) -> FileState | None:
-        """Store the content of a file and return its state; None if there is no file."""
+        """Store the content of a file or link and return its state; None if there is nothing."""
         found = read_state(place, _MAX_FILE)
         if found is None:
             return None
-        data, mode, size = found
-        return FileState(self._journal.store(data) if data is not None else None, mode, size)
+        kind, data, mode, size = found
+        return FileState(self._journal.store(data) if data is not None else None, mode, size, kind)
 
     # -------------------------------------------------------------------------------------------------------- planning
 
@@ -214,16 +227,32 @@ class Checkpoints:
         try:
             current = self._store_state(place)
         except ToolError:
-            # Something else than a file, or a link on the way.
+            # A pipe or a device.
             return PlannedFile(path, place.display, "lost", target, None)
+        if (
+            target is not None
+            and expected is not None
+            and target.mode == expected.mode
+            and target.kind == expected.kind
+        ):
+            # The tools did not change the mode: it stays as it is now.
+            mode = current.mode if current is not None and current.kind == target.kind else target.mode
+            target, expected = msgspec.structs.replace(target, mode=mode), msgspec.structs.replace(expected, mode=mode)
+        elif target is None and expected is not None and current is not None:
+            expected = msgspec.structs.replace(expected, mode=current.mode)
+        is_reduced = False
+        if target is not None and target.mode & SPECIAL_BITS:
+            special = target.mode & current.mode if _is_chmod(current, target) else 0
+            is_reduced = bool(target.mode & SPECIAL_BITS & ~special)
+            target = msgspec.structs.replace(target, mode=target.mode & ~SPECIAL_BITS | special & SPECIAL_BITS)
         outcome: FileOutcome = "restore"
-        if _has_same_content(current, target):
+        if _is_same(current, target):
             outcome = "same"
-        elif target is not None and not self._journal.has_content(target.digest):
+        elif target is not None and target.kind != "folder" and not self._journal.has_content(target.digest):
             outcome = "lost"
-        elif is_uncertain or not _has_same_content(current, expected):
+        elif is_uncertain or not _is_same(current, expected):
             outcome = "conflict"
-        return PlannedFile(path, place.display, outcome, target, current, folders)
+        return PlannedFile(path, place.display, outcome, target, current, folders, is_reduced)
 
     def plan_redo(self) -> UndoPlan:
         """Plan to restore what the last undo replaced; `InputError` if there is none, or tools changed files since."""
@@ -257,7 +286,9 @@ class Checkpoints:
         restored: list[RestoredFile] = []
         kept: list[str] = []
         failed: list[str] = []
-        for file in plan.files:
+        # What is removed may be in the place of a folder that is restored, the deepest first.
+        removed = [file for file in reversed(plan.files) if file.target is None]
+        for file in (*removed, *(file for file in plan.files if file.target is not None)):
             if file.outcome == "conflict" and not overwrite:
                 kept.append(file.display)
             elif file.outcome in ("restore", "conflict"):
@@ -267,6 +298,7 @@ class Checkpoints:
                     failed.append(str(error))
                     continue
                 restored.append(RestoredFile(file.path, file.current, file.target, file.folders))
+        restored.sort(key=lambda file: file.path)
         done = {file.path for file in restored} | {file.path for file in plan.of("same")}
         ids = tuple(change.id for change in plan.changes if change.path in done)
         if ids:
@@ -283,21 +315,38 @@ class Checkpoints:
         self._last = None
         return UndoResult(
             tuple(place_of(Path(file.path), self._folder).display for file in restored),
-            tuple(kept),
+            tuple(sorted(kept)),
             tuple(file.display for file in plan.of("lost")),
             tuple(failed),
             tuple(f"{record.command} ({record.reason})" for record in plan.commands),
+            tuple(file.display for file in plan.files if file.is_reduced and file.path in done),
         )
 
     def _restore(self, file: PlannedFile, *, is_redo: bool) -> None:
-        place = place_of(Path(file.path), self._folder)
-        if file.target is None:
-            remove_file(place, [] if is_redo else [Path(folder) for folder in file.folders])
+        place, target, current = place_of(Path(file.path), self._folder), file.target, file.current
+        now = self._store_state(place)
+        if now == target:
+            # It is another name of a file that was restored.
             return
-        data = self._journal.load(file.target.digest) if file.target.digest is not None else None
-        if data is None:
+        if now != current:
+            raise ToolError(f"{file.display} was changed meanwhile")
+        if target is None:
+            remove_path(place, [] if is_redo else [Path(folder) for folder in file.folders])
+            return
+        data = self._journal.load(target.digest) if target.digest is not None else None
+        if data is None and target.kind != "folder":
             raise ToolError(f"{file.display}: its earlier content is missing")
-        restore_file(place, data, file.target.mode)
+        is_chmod = _is_chmod(current, target)
+        if current is not None and not is_chmod and (target.kind, current.kind) != ("file", "file"):
+            remove_path(place)
+        if target.kind == "folder":
+            restore_folder(place, target.mode)
+        elif is_chmod:
+            set_mode(place, target.mode)
+        elif target.kind == "link":
+            restore_link(place, data or b"")
+        else:
+            replace_file(place, data or b"", Context(place.root), target.mode)
 
     def _take_note(self) -> str:
         """Return a note for the model on files that were restored since it was last informed."""
@@ -321,9 +370,9 @@ class _CallRecorder(ChangeRecorder):
         self._call = call
         self._tool = tool
 
-    def before_write(self, path: Path, root: Path, data: bytes, folders: Sequence[Path] = ()) -> None:
+    def before_write(self, path: Path, root: Path, data: bytes, mode: int, folders: Sequence[Path] = ()) -> None:
         try:
-            self._checkpoints.record_write(self._call, self._tool, path, root, data, folders)
+            self._checkpoints.record_write(self._call, self._tool, path, root, data, mode, folders)
         except (OSError, ToolError, UnicodeEncodeError) as error:
             self._checkpoints.add_failure(error)
 
@@ -351,7 +400,11 @@ def _undone_ids(records: Iterable[Record]) -> set[str]:
     return ids
 
 
-def _has_same_content(one: FileState | None, other: FileState | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.digest is not None and one.digest == other.digest
+def _is_same(one: FileState | None, other: FileState | None) -> bool:
+    """Return whether two states are equal; a content that was not stored is equal to no other."""
+    return one == other and (one is None or one.digest is not None or one.kind == "folder")
+
+
+def _is_chmod(current: FileState | None, target: FileState) -> TypeGuard[FileState]:
+    """Return whether only the mode differs."""
+    return current is not None and _is_same(msgspec.structs.replace(current, mode=target.mode), target)

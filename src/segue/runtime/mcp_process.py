@@ -1,15 +1,12 @@
 """An MCP server that runs as a process (extra `mcp`): each line of its stdin and stdout is a message.
 
-Lines are read in linear time, up to a limit. The process leads a group, which ends with it. Its stderr never reaches
-the terminal; the last lines are kept.
+Lines are read in linear time, up to a limit. No process that the server started outlives it, and none outlives segue.
+Its stderr never reaches the terminal; the last lines are kept.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -21,15 +18,15 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from segue.runtime.mcp_messages import parse_message
+from segue.runtime.tools.shell_process import SupervisedProcess
 from segue.wire.limits import DEFAULT_LIMITS
 
 _MAX_BYTES = DEFAULT_LIMITS.bytes
 _CHUNK = 65_536
 _FLUSH_SECONDS = 0.5
 _LAST_LINES_SECONDS = 0.2
-# The signals that end a process, each with the seconds to wait after it. The first step, 0, only closes its stdin.
-_END_STEPS = ((0, 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 2.0))
-_POLL_SECONDS = 0.01
+# A server ends when its stdin is closed; one that does not is ended.
+_CLOSE_SECONDS = 2.0
 
 _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 _Outgoing = MemoryObjectReceiveStream[SessionMessage]
@@ -74,15 +71,8 @@ async def run_server(
 
     `stderr_lines` gets the lines of its stderr, `on_error` the reason why its messages are no longer read.
     """
-    loop = asyncio.get_running_loop()
-    transport, protocol = await loop.subprocess_exec(
-        lambda: SubprocessStreamProtocol(limit=_CHUNK, loop=loop),
-        *command,
-        cwd=folder,
-        env=get_default_environment() | dict(environment),
-        start_new_session=True,
-    )
-    process = Process(transport, protocol, loop)
+    environment = get_default_environment() | dict(environment)
+    process = await SupervisedProcess.start(command, folder, environment)
     incoming, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     messages = asyncio.create_task(_read_messages(process, incoming, on_error))
@@ -96,17 +86,17 @@ async def run_server(
             writing.close()
             await asyncio.wait({requests}, timeout=_FLUSH_SECONDS)
             await _end_process(process)
-            # Processes outside of the group may keep the pipe open.
+            # Processes that could not be ended may keep the pipe open.
             await asyncio.wait({errors}, timeout=_LAST_LINES_SECONDS)
             for task in (messages, requests, errors):
                 task.cancel()
             await asyncio.wait({messages, requests, errors})
             incoming.close()
             outgoing.close()
-            transport.close()
+            process.close()
 
 
-async def _read_messages(process: Process, incoming: _Incoming, on_error: Callable[[str], None]) -> None:
+async def _read_messages(process: SupervisedProcess, incoming: _Incoming, on_error: Callable[[str], None]) -> None:
     """Send the messages to `incoming` until it is closed, then discard them, so that the server does not block."""
     assert process.stdout is not None
     splitter = LineSplitter(_MAX_BYTES)
@@ -116,7 +106,7 @@ async def _read_messages(process: Process, incoming: _Incoming, on_error: Callab
                 lines = splitter.split(chunk)
             except ValueError as error:
                 on_error(str(error))
-                _signal_group(process, signal.SIGKILL)
+                process.kill()
                 break
             for line in lines:
                 await incoming.send(_parse_line(line))
@@ -131,7 +121,7 @@ def _parse_line(line: bytes) -> SessionMessage | Exception:
         return error
 
 
-async def _write_messages(process: Process, outgoing: _Outgoing, incoming: _Incoming) -> None:
+async def _write_messages(process: SupervisedProcess, outgoing: _Outgoing, incoming: _Incoming) -> None:
     """Write the client's messages. If the server does not read them, the connection has ended."""
     assert process.stdin is not None
     try:
@@ -144,7 +134,7 @@ async def _write_messages(process: Process, outgoing: _Outgoing, incoming: _Inco
         incoming.close()
 
 
-async def _read_stderr(process: Process, lines: deque[str]) -> None:
+async def _read_stderr(process: SupervisedProcess, lines: deque[str]) -> None:
     assert process.stderr is not None
     rest = b""
     while chunk := await process.stderr.read(_CHUNK):
@@ -152,22 +142,10 @@ async def _read_stderr(process: Process, lines: deque[str]) -> None:
         lines.extend(text for line in complete if (text := line.decode("utf-8", "replace").strip()))
 
 
-async def _end_process(process: Process) -> None:
+async def _end_process(process: SupervisedProcess) -> None:
     assert process.stdin is not None
     process.stdin.close()
-    for number, seconds in _END_STEPS:
-        if number:
-            _signal_group(process, number)
-        deadline = asyncio.get_running_loop().time() + seconds
-        # `Process.wait` would also wait for the pipes, which other processes may hold.
-        while process.returncode is None and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(_POLL_SECONDS)
-        if process.returncode is not None:
-            break
-    # The end of the server does not end the processes that it started.
-    _signal_group(process, signal.SIGKILL)
-
-
-def _signal_group(process: Process, number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await process.wait()
+    await process.end()

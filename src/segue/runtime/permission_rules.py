@@ -18,6 +18,9 @@ from segue.runtime.patterns import rule_pattern
 from segue.runtime.tool_types import ApprovalRequest, PartForm, ToolError
 
 _RULE = re.compile(r"([\w*?.:/-]+)\s*(?:\((.+)\))?", re.DOTALL)
+# `..` as a part of a path, in any JSON string.
+_PARENT = re.compile(r"(?<![^/\\\\\"=:])(?:\.|%2e){2}(?![^/\\\\\"?#%])", re.IGNORECASE)
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 SHELL_TOOLS = ("shell", "unsandboxed_shell")
 """Tools whose subject is a command: running one, and running one outside of the sandbox."""
 
@@ -60,21 +63,36 @@ class PermissionRule(Struct, frozen=True):
         )
 
     def may_allow(self, request: ApprovalRequest) -> bool:
-        """Return whether pattern and path are both relative (inside the working folder) or both absolute."""
-        return not request.path or (self.pattern or "").startswith("/") == request.subject.startswith("/")
+        """Return whether a wildcard stays within what the pattern names: a folder, a host, a path in the arguments."""
+        pattern = self.pattern or "*"
+        if request.path:
+            # Both are relative (inside the working folder) or both absolute.
+            return pattern.startswith("/") == request.subject.startswith("/")
+        if pattern != "*" and re.match("https?://", request.subject):
+            return re.match("[^/]*://", pattern) is not None
+        if pattern != "*" and request.tool not in SHELL_TOOLS:
+            return not _PARENT.search(request.subject) or _PARENT.search(pattern) is not None
+        return True
 
-    def includes_arguments(self, arguments: Iterable[str]) -> bool:
-        """Return whether the rule itself contains all of these arguments, so that no wildcard has to match them.
+    def covers(self, form: PartForm) -> bool:
+        """Return whether the pattern equals the command, or contains every word that no wildcard may match.
 
         The value of an option may be a wildcard: `--output=*`.
         """
-        own = _parse_arguments(self.pattern or "")
-        for argument in arguments:
+        pattern = self.pattern or ""
+        own = _parse_arguments(pattern)
+        is_exact = pattern == form.text and not _has_wildcard(pattern)
+        operands = () if pattern[:1] in ("*", "?") else form.operands
+        for argument in () if is_exact else (*form.required, *operands):
             found = next((text for text in own if _is_literal(text, argument) or _matches_value(text, argument)), None)
             if found is None:
                 return False
             own.remove(found)
         return True
+
+
+def _has_wildcard(command: str) -> bool:
+    return re.search("[*?]", _QUOTED.sub("", command)) is not None
 
 
 def _is_literal(text: str, word: str) -> bool:
@@ -155,7 +173,9 @@ def parse_rules(action: str, texts: Iterable[str], folder: Path | None) -> tuple
 def find_allow_rule(all_rules: Iterable[PermissionRule], request: ApprovalRequest) -> PermissionRule | None:
     """Return the rule that allows a call. All parts of a command must be allowed; the first one's rule is returned."""
     rules = [rule for rule in all_rules if rule.matches_tool(request.tool)]
-    exact = next((rule for rule in rules if rule.pattern == request.subject), None)
+    # In a rule `*` is a wildcard, while a shell expands it, possibly to an option.
+    may_be_exact = not request.parts or not _has_wildcard(request.subject)
+    exact = next((rule for rule in rules if rule.pattern == request.subject and may_be_exact), None)
     whole = next((rule for rule in rules if rule.pattern is None), None)
     match request.allowed_by:
         case "name":
@@ -175,6 +195,6 @@ def _find_form_rule(
 ) -> PermissionRule | None:
     for form in forms:
         for rule in rules:
-            if rule.may_allow(request) and rule.matches_subject(form.text) and rule.includes_arguments(form.required):
+            if rule.may_allow(request) and rule.matches_subject(form.text) and rule.covers(form):
                 return rule
     return None

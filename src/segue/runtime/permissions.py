@@ -11,10 +11,10 @@ denied.
 
 - A glob for `shell` matches one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
   command with substitutions, redirections or grouping is allowed only by the rule `shell` without a glob, or by its
-  exact text. `git log *` also allows `git log`, and both behind a plain wrapper (`timeout 5 git log`). An option that
-  runs a program or writes a file (`--output`, `-o`, `--exec`, `-c` …) is not matched by wildcards; the rule has to
-  contain it. A deny rule is matched against every part that can be recognised; it prevents accidents and is not a
-  security boundary, as a shell command can be written in many ways.
+  exact text. `git log *` also allows `git log`, and both behind a plain wrapper (`timeout 5 git log`). Wildcards cover
+  the reading forms of a command (`tools.shell_coverage`); the rule has to contain all other words. A deny rule is
+  matched against every part that can be recognised; it prevents accidents and is not a security boundary, as a shell
+  command can be written in many ways.
 - `unsandboxed_shell(…)` allows commands to run outside of the sandbox, with the same patterns.
 - Guarded paths (`.git`, `.segue.toml`, start-up files, secrets) are allowed only by a rule with the exact path.
 - Deny and ask rules ignore case; allow rules do not.
@@ -185,11 +185,14 @@ def _quote(text: str) -> str:
 
 def _format_denial(request: ApprovalRequest, rule: PermissionRule | None) -> str:
     allowing = PermissionRule(request.tool, request.subject or None)
-    remedy = (
-        f"the ask rule {_quote(str(rule))} requires approval of each call"
-        if rule is not None
-        else f"the setting allow = [{_quote(str(allowing))}] would allow it"
-    )
+    if rule is not None:
+        remedy = f"the ask rule {_quote(str(rule))} requires approval of each call"
+    elif find_allow_rule([allowing], request) is not None:
+        remedy = f"the setting allow = [{_quote(str(allowing))}] would allow it"
+    else:
+        remedy = (
+            "no rule can contain this command, because * and ? are wildcards in rules; write the command without them"
+        )
     return (
         f"denied: {request.title} needs approval, and there is no prompt for it; {remedy}. Continue without it, or stop"
     )

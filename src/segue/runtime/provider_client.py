@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.bridge import aws, http_requests, provider_errors
+from segue.bridge.failover import is_worth_waiting
 from segue.bridge.http_requests import HttpRequest
 from segue.bridge.listings import ModelEntry, parse_models
 from segue.bridge.provider_errors import TransportError
@@ -186,21 +187,23 @@ class ProviderClient:
         open_reader: Callable[[], ReplyReader],
         *,
         on_retry: OnRetry = lambda event: None,
+        first_byte: float | None = None,
     ) -> Stream:
         """Send a request and return the stream after its first token. `on_retry` is called before each delay.
 
-        `open_reader` returns a new reader for the reply; it is called for each attempt.
+        `open_reader` returns a new reader for the reply; it is called for each attempt. `first_byte` is the longest
+        wait for the head of the response, where another endpoint can take over.
         """
         if endpoint.lacks_key:
             raise provider_errors.missing_key_error(endpoint)
         failures = 0
         while True:
             try:
-                return await self._open_once(endpoint, fragments, open_reader())
+                return await self._open_once(endpoint, fragments, open_reader(), first_byte)
             except ProviderError as error:
                 failures += 1
                 delay = self._retry_policy.delay_after(failures, error, self._random())
-                if delay is None:
+                if delay is None or not is_worth_waiting(error, delay, has_successor=first_byte is not None):
                     raise
                 on_retry(
                     RetryScheduled(
@@ -213,11 +216,13 @@ class ProviderClient:
                 )
             await sleep(delay)
 
-    async def _open_once(self, endpoint: Endpoint, fragments: Sequence[bytes], reader: ReplyReader) -> Stream:
+    async def _open_once(
+        self, endpoint: Endpoint, fragments: Sequence[bytes], reader: ReplyReader, first_byte: float | None
+    ) -> Stream:
         credentials = await _credentials(endpoint)
         request = http_requests.reply_request(endpoint, fragments, now=self._now(), credentials=credentials)
         reader.set_limits(self._limits)
-        opening = self._open_response(endpoint, request, reader)
+        opening = self._open_response(endpoint, request._replace(first_byte=first_byte), reader)
         response, events = await self._with_timeout(endpoint, self._timeouts.first_token, "no first token", opening)
         return Stream(endpoint, response, reader, events, self._timeouts.idle)
 

@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -26,6 +27,10 @@ _SYSTEM_FILES = frozenset(Path(name) for name in ("/etc/shadow", "/etc/gshadow",
 
 TEMPORARY_PREFIX = ".segue-"
 """The beginning of the names of files that are being written."""
+SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID
+PathKind: TypeAlias = Literal["file", "link", "folder"]
+MOVED_PREFIX = "segue-moved-"
+"""The beginning of the names of files and folders that `move_aside` renamed."""
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
@@ -184,31 +189,37 @@ def open_folder(place: ResolvedPath) -> int:
             return os.open(place.path.name, os.O_RDONLY | _DIRECTORY | _NOFOLLOW | _CLOEXEC, dir_fd=parent)
 
 
-def replace_file(place: ResolvedPath, data: bytes, context: Context) -> bool:
-    """Write a file atomically, by a temporary file and rename. Return whether the file is new."""
+def replace_file(place: ResolvedPath, data: bytes, context: Context, mode: int | None = None) -> bool:
+    """Write a file atomically, by a temporary file and rename. Return whether the file is new.
+
+    Without a `mode` it has that of the file that it replaces, which must be writable. The file may get another owner,
+    so the setuid and setgid bits are dropped.
+    """
     name = place.path.name
     new_folders = [folder for folder in place.path.parents if not os.path.lexists(folder)]
     with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent, make=True) as parent:
-        mode = _read_mode(name, parent, place)
+        earlier = _read_mode(name, parent, place, must_be_writable=mode is None)
+        mode = earlier if mode is None else mode
         temporary = f"{TEMPORARY_PREFIX}{secrets.token_hex(6)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
         handle = os.open(temporary, flags, 0o666, dir_fd=parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 if mode is not None:
-                    os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                    os.fchmod(file.fileno(), stat.S_IMODE(mode) & ~SPECIAL_BITS)
+                created = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             if context.cancelled.is_set():
                 raise ToolError("cancelled; nothing was written")
-            context.changes.before_write(place.path, place.root, data, new_folders)
+            context.changes.before_write(place.path, place.root, data, created, new_folders)
             os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=parent)
             raise
-        return mode is None
+        return earlier is None
 
 
 def place_of(path: Path, folder: Path) -> ResolvedPath:
@@ -219,41 +230,96 @@ def place_of(path: Path, folder: Path) -> ResolvedPath:
     return ResolvedPath(path, root, not short.is_absolute(), display, display, _is_guarded(short))
 
 
-def read_state(place: ResolvedPath, limit: int) -> tuple[bytes | None, int, int] | None:
-    """Return content, mode and size of a file; None if there is none. The content is None above the limit."""
-    try:
-        handle = open_file(place)
-    except ToolError:
-        if not os.path.lexists(place.path):
-            return None
-        raise
-    with os.fdopen(handle, "rb") as file:
-        facts = os.fstat(file.fileno())
+def read_state(place: ResolvedPath, limit: int) -> tuple[PathKind, bytes | None, int, int] | None:
+    """Return kind, content, mode and size of what is at a path; None if there is nothing, or a link on the way.
+
+    The content of a link is its target. The content is None above the limit, and for a file that can't be read.
+    """
+    name = place.path.name
+    with _translate_errors(place.display, place):
+        try:
+            with _open_folder_chain(place, place.path.parent) as parent:
+                facts = os.stat(name, dir_fd=parent, follow_symlinks=False)
+                if stat.S_ISLNK(facts.st_mode):
+                    target = os.fsencode(os.readlink(name, dir_fd=parent))
+                    return "link", target, 0, len(target)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                return None
+            raise
+    mode = stat.S_IMODE(facts.st_mode)
+    if stat.S_ISDIR(facts.st_mode):
+        return "folder", None, mode, 0
+    if stat.S_ISREG(facts.st_mode) and not os.access(place.path, os.R_OK):
+        return "file", None, mode, facts.st_size
+    with os.fdopen(open_file(place), "rb") as file:
         data = file.read(limit + 1) if facts.st_size <= limit else None
-        return data if data is None or len(data) <= limit else None, stat.S_IMODE(facts.st_mode), facts.st_size
+        return "file", data if data is None or len(data) <= limit else None, mode, facts.st_size
 
 
-def restore_file(place: ResolvedPath, data: bytes, mode: int) -> None:
-    """Write a file atomically, with this mode."""
-    replace_file(place, data, Context(place.root))
+def restore_link(place: ResolvedPath, target: bytes) -> None:
+    """Create a link with this target."""
+    with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent, make=True) as parent:
+        os.symlink(os.fsdecode(target), place.path.name, dir_fd=parent)
+
+
+def restore_folder(place: ResolvedPath, mode: int) -> None:
+    """Create a folder if there is none, and set its mode."""
+    with (
+        _translate_errors(place.display, place),
+        _open_folder_chain(place, place.path.parent, make=True) as parent,
+        suppress(FileExistsError),
+    ):
+        # Until its mode is set, others must not enter it.
+        os.mkdir(place.path.name, 0o700, dir_fd=parent)
+    set_mode(place, mode)
+
+
+def set_mode(place: ResolvedPath, mode: int) -> None:
+    """Set the mode of a file or folder."""
     with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent) as parent:
-        handle = os.open(place.path.name, os.O_RDONLY | _NOFOLLOW | _CLOEXEC, dir_fd=parent)
+        handle = os.open(place.path.name, os.O_RDONLY | os.O_NONBLOCK | _NOFOLLOW | _CLOEXEC, dir_fd=parent)
         try:
             os.fchmod(handle, mode)
         finally:
             os.close(handle)
 
 
-def remove_file(place: ResolvedPath, folders: Iterable[Path]) -> None:
-    """Remove a file, and then those of its folders that are empty, in this order."""
+def remove_path(place: ResolvedPath, folders: Iterable[Path] = ()) -> None:
+    """Remove a file, a link or an empty folder, and then those of its folders that are empty, in this order."""
+    name = place.path.name
     with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent) as parent:
-        os.unlink(place.path.name, dir_fd=parent)
+        is_folder = stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+        (os.rmdir if is_folder else os.unlink)(name, dir_fd=parent)
     for folder in folders:
         with suppress(OSError), _open_folder_chain(place, folder.parent) as parent:
             os.rmdir(folder.name, dir_fd=parent)
 
 
-def _read_mode(name: str, parent: int, place: ResolvedPath) -> int | None:
+def move_aside(place: ResolvedPath) -> str:
+    """Rename a file, link or folder to a name that has no effect, in its folder; return the new name."""
+    name = f"{MOVED_PREFIX}{secrets.token_hex(4)}"
+    with _translate_errors(place.display, place), _open_folder_chain(place, place.path.parent) as parent:
+        try:
+            os.rename(place.path.name, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except PermissionError:
+            _grant_to_owner(parent)
+            os.rename(place.path.name, name, src_dir_fd=parent, dst_dir_fd=parent)
+    return name
+
+
+def make_listable(place: ResolvedPath) -> None:
+    """Let the owner list a folder and change it."""
+    with _translate_errors(place.display, place), _open_folder_chain(place, place.path) as handle:
+        _grant_to_owner(handle)
+
+
+def _grant_to_owner(folder: int) -> None:
+    # The handle is only good for passing through the folder.
+    Path(f"/proc/self/fd/{folder}").chmod(stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
+
+
+def _read_mode(name: str, parent: int, place: ResolvedPath, *, must_be_writable: bool) -> int | None:
     """Return the mode of the file to be replaced; None if it does not exist."""
     try:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
@@ -263,7 +329,7 @@ def _read_mode(name: str, parent: int, place: ResolvedPath) -> int | None:
         raise ToolError(_CHANGED_ERROR.format(place.given))
     if not stat.S_ISREG(mode):
         raise ToolError(f"{place.display} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}")
-    if not os.access(name, os.W_OK, dir_fd=parent):
+    if must_be_writable and not os.access(name, os.W_OK, dir_fd=parent):
         raise ToolError(f"{place.display} is read-only")
     return mode
 

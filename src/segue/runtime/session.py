@@ -45,7 +45,7 @@ from segue.runtime.evidence import shorten_evidence
 from segue.runtime.model_limits import ModelLimits
 from segue.runtime.provider_client import ProviderClient
 from segue.runtime.request_repair import DEFAULT_STRATEGY, RequestRepair
-from segue.runtime.routing import Fixed, Route, RouteContext
+from segue.runtime.routing import Choice, Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.subagents import SUBAGENT_SYSTEM, ModelResolver, Subagents
 from segue.runtime.tool_types import Approver, ChangeRecorder
@@ -277,11 +277,14 @@ class Session:
         broken = 0
         repair = RequestRepair(self.log, self.sizes, self.strategy, self.emit)
         while True:
-            endpoint = self._pick_endpoint()
+            choice = self._pick_endpoint()
+            endpoint = choice.endpoint
             try:
-                return await self._request(endpoint, repair.output_cap)
+                return await self._request(endpoint, repair.output_cap, choice.first_byte)
             except ProviderError as error:
                 self._raise_if_cancelled()
+                if error.is_too_long and self.route.on_failure(endpoint, error):
+                    continue
                 if repair.apply(endpoint, error, self._sent_limit):
                     continue
                 has_failover = self.route.on_failure(endpoint, error)
@@ -302,7 +305,7 @@ class Session:
                 if not will_retry:
                     raise
 
-    def _pick_endpoint(self) -> Endpoint:
+    def _pick_endpoint(self) -> Choice:
         """Pick the endpoint for the next request. A change is recorded and emitted."""
         choice = self.route.choose(RouteContext(self.log.chat, self.exchanges))
         endpoint = choice.endpoint
@@ -311,7 +314,7 @@ class Session:
                 self.emit(ModelSwitched(provider=endpoint.provider, model=endpoint.model, why=choice.why))
             self.log.switch(endpoint.api, endpoint.model, provider=endpoint.provider)
             self._endpoint = endpoint
-        return endpoint
+        return choice
 
     def _raise_if_cancelled(self) -> None:
         """Raise if the exchange or its task was cancelled meanwhile."""
@@ -321,14 +324,16 @@ class Session:
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
 
-    async def _request(self, endpoint: Endpoint, output_cap: int | None = None) -> tuple[Reply, list[ToolCall]]:
+    async def _request(
+        self, endpoint: Endpoint, output_cap: int | None, first_byte: float | None
+    ) -> tuple[Reply, list[ToolCall]]:
         """Send one request and record the reply. The stream is read in its own task, so that it can be cancelled."""
         started = self._clock()
         self._raise_if_cancelled()
         rendered, data = self._render(endpoint, output_cap)
         self._raise_if_cancelled()
         self.log.mark_sent()
-        self._streaming = streaming = asyncio.create_task(self._stream(endpoint, rendered, data))
+        self._streaming = streaming = asyncio.create_task(self._stream(endpoint, rendered, data, first_byte))
         try:
             reply = await streaming
         except asyncio.CancelledError:
@@ -407,9 +412,11 @@ class Session:
         )
         return rendered, data
 
-    async def _stream(self, endpoint: Endpoint, rendered: Rendered, data: bytes) -> Reply:
+    async def _stream(self, endpoint: Endpoint, rendered: Rendered, data: bytes, first_byte: float | None) -> Reply:
         """Stream the reply and emit its deltas. An incomplete reply is recorded as evidence."""
-        stream = await self.client.open(endpoint, [data], rendered.open_reader, on_retry=self.emit)
+        stream = await self.client.open(
+            endpoint, [data], rendered.open_reader, on_retry=self.emit, first_byte=first_byte
+        )
         reader = stream.reader
         try:
             async with aclosing(stream):

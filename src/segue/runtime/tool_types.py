@@ -27,10 +27,14 @@ class Result(Struct, frozen=True):
 
 
 class PartForm(Struct, frozen=True):
-    """A text that an allow rule may match. The rule must contain the `required` words: wildcards do not match them."""
+    """A text that an allow rule may match. The rule must contain the `required` words: wildcards do not match them.
+
+    A rule that names the program must contain the `operands` too (`git commit *`), one for all programs (`*`) need not.
+    """
 
     text: str
     required: tuple[str, ...] = ()
+    operands: tuple[str, ...] = ()
 
 
 class ApprovalScope(Struct, frozen=True):
@@ -90,8 +94,8 @@ Approver: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalDecision]]
 class ChangeRecorder:
     """Records files before a call changes them, so that they can be restored. This one records nothing."""
 
-    def before_write(self, path: Path, root: Path, data: bytes, folders: Sequence[Path] = ()) -> None:
-        """Record a file that is about to be written.
+    def before_write(self, path: Path, root: Path, data: bytes, mode: int, folders: Sequence[Path] = ()) -> None:
+        """Record a file that is about to be written, with this mode.
 
         `path` is absolute and resolved, `root` the working folder; `folders` were created for it, the deepest first.
         """

@@ -154,6 +154,10 @@ class Client(ABC):
         """Return the content of a session after `encode_more` was appended."""
         return before + more
 
+    def find_rest(self, written: bytes, content: bytes) -> bytes:
+        """Return what `extend` has to add to a session that was written in part; empty if it is not a part of it."""
+        return content[len(written) :] if content.startswith(written) else b""
+
     @abstractmethod
     def copy(self, data: bytes, draft: Draft) -> bytes:
         """Return a copy of a session's content with the id and the parent of the draft."""
@@ -221,6 +225,12 @@ def encode_lines(values: Iterable[Mapping[str, Any]]) -> bytes:
         json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
         for value in values
     )
+
+
+def encode_added_lines(data: bytes, values: Iterable[Mapping[str, Any]]) -> bytes:
+    """Encode JSON lines to be appended to this content, on a line of their own if its last line is not ended."""
+    separator = b"" if not data or data.endswith(b"\n") else b"\n"
+    return separator + encode_lines(values)
 
 
 def decode_lines(data: bytes) -> list[dict[str, Any]]:

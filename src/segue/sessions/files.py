@@ -6,14 +6,13 @@ A file is readable by its owner alone. A write that fails leaves no file, or the
 from __future__ import annotations
 
 import os
-import secrets
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from msgspec import Struct
 
+from segue import private_files
 from segue.errors import InputError, format_os_error
 
 _PROCESSES = Path("/proc")
@@ -44,60 +43,47 @@ def read(path: Path) -> bytes:
 
 def create(path: Path, data: bytes) -> None:
     """Write a new file, at once or not at all; `InputError` if it exists."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            _link(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        private_files.make_folder(path.parent)
+        private_files.create(path, data)
     except FileExistsError:
         raise InputError("exists already; nothing was written", path=str(path)) from None
     except OSError as error:
         raise InputError(f"can't be written: {format_os_error(error)}", path=str(path)) from None
 
 
-def _link(temporary: Path, path: Path) -> None:
-    """Give a file its final name; `FileExistsError` if it is taken. Without hard links the file is renamed."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        if path.exists():
-            raise FileExistsError from None
-        temporary.rename(path)
-
-
 def append(path: Path, expected: Fingerprint, data: bytes) -> None:
     """Append to a file that has the expected content; `InputError` if it has another one.
 
-    What another program appends at the same time is kept. If the write fails, the file is cut to its former size.
+    What another program appends at the same time is kept. If the write fails, what was written of it is removed.
     """
     try:
-        with path.open("a+b", buffering=0) as file:
-            file.seek(0)
-            if not expected.matches(file.readall()):
+        with path.open("r+b", buffering=0) as whole, path.open("ab", buffering=0) as end:
+            is_same = os.path.samestat(os.fstat(whole.fileno()), os.fstat(end.fileno()))
+            if not is_same or not expected.matches(whole.readall()):
                 raise InputError("was changed by another program; nothing was written", path=str(path))
+            spans: list[tuple[int, int]] = []
             try:
-                _write_all(file, data)
-                os.fsync(file.fileno())
+                rest = memoryview(data)
+                while rest:
+                    count = end.write(rest)
+                    spans.append((end.tell() - count, end.tell()))
+                    rest = rest[count:]
+                os.fsync(end.fileno())
             except BaseException:
-                file.truncate(expected.size)
+                _remove(whole, spans)
                 raise
     except OSError as error:
         raise InputError(f"can't be written: {format_os_error(error)}", path=str(path)) from None
 
 
-def _write_all(file: FileIO, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
+def _remove(file: FileIO, spans: list[tuple[int, int]]) -> None:
+    """Cut these spans off the end of a file; those that another program wrote after become an empty line."""
+    while spans and spans[-1][1] == os.fstat(file.fileno()).st_size:
+        file.truncate(spans.pop()[0])
+    for start, end in spans:
+        file.seek(start)
+        file.write(b" " * (end - start - 1) + b"\n")
 
 
 def is_open_file(path: Path) -> bool:
@@ -122,39 +108,6 @@ def _has_open(process: Path, wanted: os.stat_result) -> bool:
         except OSError:
             continue
     return False
-
-
-def is_running(pid: int, started: str | None = None) -> bool:
-    """Return whether a process with this id runs, and was started at this time, as Linux counts it.
-
-    Where that can't be tested without ending it, assume that it runs.
-    """
-    if os.name != "posix":
-        return True
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    try:
-        # After the name in parentheses: the state, and as the 20th field the start time.
-        fields = (_PROCESSES / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return True
-    return fields[0] != b"Z" and (started is None or started.encode() == fields[19])
-
-
-def wait_for_lock(file: BinaryIO) -> None:
-    """Lock an open file until it is closed, after other processes have unlocked it; without effect on Windows."""
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except (ImportError, OSError):
-        return
 
 
 def is_locked(path: Path) -> bool:

@@ -20,12 +20,12 @@ from msgspec import Struct
 
 from segue.canonical.json import encode_json
 from segue.errors import InputError, SegueError
-from segue.sessions import files
+from segue.private_files import make_folder
 from segue.sessions.client import SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.session import Entry, decode_entry, encode_entry
 
-_VERSION = 1
+_VERSION = 2
 # In microseconds: a year after its last move, a journey is deleted.
 _MAX_AGE = 365 * 24 * 3600 * 1_000_000
 _DELETE_OLD = "DELETE FROM stop WHERE journey IN (SELECT journey FROM stop GROUP BY journey HAVING max(moved) < ?)"
@@ -40,10 +40,17 @@ CREATE TABLE IF NOT EXISTS content (
   journey TEXT NOT NULL, client TEXT NOT NULL, session TEXT NOT NULL, data BLOB NOT NULL,
   PRIMARY KEY (journey, client, session)
 );
+CREATE TABLE IF NOT EXISTS unfinished (
+  client TEXT NOT NULL, session TEXT NOT NULL, journey TEXT PRIMARY KEY, path TEXT NOT NULL, cwd TEXT,
+  size INTEGER NOT NULL, digest TEXT NOT NULL, own INTEGER NOT NULL, own_digest TEXT NOT NULL,
+  done INTEGER NOT NULL, open_calls TEXT NOT NULL, moved INTEGER NOT NULL, data BLOB NOT NULL
+) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS stop_session ON stop (client, session);
 """
 _FIND = """
-SELECT id, entries FROM stop JOIN journey ON id = journey WHERE client = ? AND session = ? ORDER BY moved DESC LIMIT 1
+WITH known AS (SELECT client, session, journey, moved FROM stop
+               UNION ALL SELECT client, session, journey, moved FROM unfinished)
+SELECT id, entries FROM known JOIN journey ON id = journey WHERE client = ? AND session = ? ORDER BY moved DESC LIMIT 1
 """
 _MARKS = ", ".join("?" * 12)
 _COLUMNS = "client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved"
@@ -74,13 +81,15 @@ class Stop(Struct, frozen=True):
 class Journey(Struct):
     """A conversation and its sessions. `contents` has the content of sessions that `JourneyStore.save` has to write.
 
-    A session can be in several journeys: each has the session as it was when it was moved.
+    A session can be in several journeys: each has the session as it was when it was moved. `unfinished` is a session
+    with its content that a move began to write: it is saved before the write, and removed with the record of it.
     """
 
     id: str
     entries: list[Entry]
     stops: list[Stop]
     contents: dict[tuple[str, str], bytes] = {}
+    unfinished: tuple[Stop, bytes] | None = None
 
     @classmethod
     def start(cls) -> Journey:
@@ -116,11 +125,14 @@ class JourneyStore:
                 if row is None:
                     return None
                 stops = connection.execute(f"SELECT {_COLUMNS} FROM stop WHERE journey = ?", (row[0],)).fetchall()
+                query = f"SELECT {_COLUMNS}, data FROM unfinished WHERE journey = ?"
+                begun = connection.execute(query, (row[0],)).fetchone()
             stored = cast("list[Any]", msgspec.json.decode(zlib.decompress(row[1])))
             entries = [decode_entry(entry, f"entries[{number}]") for number, entry in enumerate(stored)]
+            unfinished = (decode_stop(begun[:-1]), zlib.decompress(begun[-1])) if begun is not None else None
         except (sqlite3.Error, zlib.error, msgspec.DecodeError, SegueError, OSError, TypeError, ValueError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
-        return Journey(row[0], entries, [decode_stop(stop) for stop in stops])
+        return Journey(row[0], entries, [decode_stop(stop) for stop in stops], unfinished=unfinished)
 
     def load_content(self, journey: Journey, stop: Stop) -> bytes | None:
         """Return the content that a session of a journey had when it was last read or written by a move."""
@@ -136,24 +148,23 @@ class JourneyStore:
 
     @contextmanager
     def lock(self) -> Generator[None]:
-        """Hold a lock while a move is planned and written. Without effect on Windows."""
+        """Hold a lock while a move is planned and written, and until its commands end."""
+        from filelock import FileLock
+
+        lock = FileLock(self._path.with_suffix(".lock"), mode=0o600)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = self._path.with_suffix(".lock").open("ab")
+            make_folder(self._path.parent)
+            lock.acquire()
         except OSError as error:
             raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
-        with file:
-            files.wait_for_lock(file)
-            yield
-
-    def check_writable(self) -> None:
-        """Raise `InputError` if a journey can't be saved."""
         try:
-            with closing(self._connect()) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.rollback()
-        except (sqlite3.Error, OSError) as error:
-            raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
+            # The commands of a move that is killed hold the lock until they end.
+            handle = lock._context.lock_file_fd  # pyright: ignore[reportPrivateUsage]
+            if handle is not None and os.name == "posix":
+                os.set_inheritable(handle, True)
+            yield
+        finally:
+            lock.release()
 
     def save(self, journey: Journey) -> None:
         """Store a journey and its sessions, in one transaction."""
@@ -169,20 +180,27 @@ class JourneyStore:
                 for key, data in journey.contents.items():
                     values = journey.id, *key, zlib.compress(data)
                     connection.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?, ?)", values)
+                connection.execute("DELETE FROM unfinished WHERE journey = ?", (journey.id,))
+                if journey.unfinished is not None:
+                    stop, data = journey.unfinished
+                    connection.execute(
+                        f"INSERT INTO unfinished (journey, {_COLUMNS}, data) VALUES ({_MARKS}, ?)",
+                        (journey.id, *encode_stop(stop), zlib.compress(data)),
+                    )
                 newest = max((stop.moved for stop in journey.stops), default=0)
                 connection.execute(_DELETE_OLD, (newest - _MAX_AGE,))
-                connection.execute("DELETE FROM journey WHERE id NOT IN (SELECT journey FROM stop)")
-                connection.execute("DELETE FROM content WHERE journey NOT IN (SELECT journey FROM stop)")
+                for table, column in (("journey", "id"), ("content", "journey"), ("unfinished", "journey")):
+                    connection.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT journey FROM stop)")
         except (sqlite3.Error, OSError) as error:
             raise InputError(f"the record of moved sessions can't be written: {error}", path=str(self._path)) from None
 
     def _connect(self) -> sqlite3.Connection:
         """Open the file to write; it is created if it is missing."""
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._path.parent)
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         connection = sqlite3.connect(self._path, timeout=10)
         try:
-            if _read_version(connection) == 0:
+            if _read_version(connection) < _VERSION:
                 connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {_VERSION};COMMIT")
         except BaseException:
             connection.close()
@@ -190,22 +208,23 @@ class JourneyStore:
         return connection
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file to read. One without tables, left by a process that was killed, is made complete first."""
-        if self._path.stat().st_size == 0:
-            self._connect().close()
+        """Open the file to read. One that lacks tables, of an older segue or a killed one, is made complete first."""
         connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
         try:
-            _read_version(connection)
+            is_complete = _read_version(connection) == _VERSION
         except BaseException:
             connection.close()
             raise
-        return connection
+        if is_complete:
+            return connection
+        connection.close()
+        return self._connect()
 
 
 def _read_version(connection: sqlite3.Connection) -> int:
     """Return the version of the file, 0 for a new one; raise for versions of other releases."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (0, _VERSION):
+    if version > _VERSION:
         raise sqlite3.DatabaseError(f"it has version {version}; this segue reads {_VERSION}")
     return version
 

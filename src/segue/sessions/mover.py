@@ -1,7 +1,8 @@
 """Moves a session from one client to another: into a new session, or to the end of the one that it came from.
 
-Nothing is written before the whole move is rendered; what is written is read back and compared. A session of the target
-is extended only if it is unchanged since the last move and not open. Otherwise a new session continues it.
+Nothing is written before the whole move is rendered and recorded, so that the next move finishes one that was killed;
+what is written is read back and compared. A session of the target is extended only if it is unchanged since the last
+move and not open. Otherwise a new session continues it.
 """
 
 from __future__ import annotations
@@ -69,10 +70,14 @@ class Mover:
         self._now = now
         self._key_file = key_file
 
-    def plan(self, client: Client, file: SessionFile, target: Client, cwd: str) -> Plan:
-        """Prepare a move. Nothing is written."""
+    def plan(self, client: Client, file: SessionFile, target: Client, cwd: str, *, is_dry: bool = False) -> Plan:
+        """Prepare a move. Nothing is written, except the rest of a session that a killed move wrote a part of; with
+        `is_dry` the plan is made as if it were."""
+        found = self._journeys.find(file.client, file.id)
+        if found is not None and found.unfinished is not None:
+            self._finish(found, *found.unfinished, is_dry=is_dry)
         source = parse_session(client, file, client.load(self._place, file))
-        journey, reach = self._join(source)
+        journey, reach = self._join(source, found)
         entries = journey.entries[:reach]
         facts = source.log.facts
         draft = Draft(
@@ -145,7 +150,8 @@ class Mover:
         if draft.seal is not None:
             content, added = self._encode(plan)
             session = _compare(target, file, content, draft.units)
-        self._journeys.check_writable()
+        journey.unfinished = self._stop(plan, file, content, session), content
+        self._journeys.save(journey)
         if plan.base is not None and plan.action == "extended":
             target.extend(self._place, file, plan.base.fingerprint, added)
         else:
@@ -155,6 +161,7 @@ class Mover:
             if written != content:
                 session = _compare(target, file, written, draft.units)
             journey.set_stop(self._stop(plan, file, written, session), written)
+            journey.unfinished = None
             self._journeys.save(journey)
         except InputError:
             if plan.action != "extended":
@@ -197,10 +204,32 @@ class Mover:
 
     # -------------------------------------------------------------------------------------------------------- journeys
 
-    def _join(self, source: Session) -> tuple[Journey, int]:
+    def _finish(self, journey: Journey, stop: Stop, content: bytes, *, is_dry: bool) -> None:
+        """Add the session that a killed move began to write to its journey, with what is missing of it; not one that
+        was not written, or was changed since."""
+        journey.unfinished = None
+        target, before = CLIENTS[stop.file.client], journey.find_stop(*stop.key)
+        written = self._load(target, stop.file)
+        if written is None or (before is not None and before.fingerprint.matches(written)):
+            return
+        rest = target.find_rest(written, content)
+        if rest and not is_dry and not target.is_open(self._place, stop.file):
+            target.extend(self._place, stop.file, Fingerprint.of(written), rest)
+            written = target.load(self._place, stop.file)
+        written = content if rest and is_dry else written
+        with suppress(InputError):
+            own = parse_session(target, stop.file, written).entries
+            if digest_entries(own[: stop.own_count]) == stop.own_digest:
+                is_same = len(own) == stop.own_count
+                fingerprint = Fingerprint.of(written) if is_same else stop.fingerprint
+                journey.set_stop(
+                    msgspec.structs.replace(stop, fingerprint=fingerprint), written if is_same else content
+                )
+
+    def _join(self, source: Session, journey: Journey | None) -> tuple[Journey, int]:
         """Add a session's new messages to its journey. Return it, and how many of its messages the session has."""
         file, own = source.file, list(source.entries)
-        journey = self._journeys.find(file.client, file.id) or self._open_seal(source)
+        journey = journey or self._open_seal(source)
         stop = journey.find_stop(file.client, file.id) if journey is not None else None
         if journey is None or stop is None or digest_entries(own[: stop.own_count]) != stop.own_digest:
             # A session that never moved, or was rewound or compacted since.

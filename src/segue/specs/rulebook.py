@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from segue.errors import InputError
+
+Evidence = Literal["measured", "several reports", "documented", "one report", "inferred"]
 
 
 class RulebookEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -22,6 +24,8 @@ class RulebookEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `violation_example` is the smallest fragment of a body that breaks the rule; rules that only state what is accepted
     have none. `handling` describes how segue conforms to the rule. `oracle` names third-party code that confirms it.
+    `evidence` is the strongest kind that part of the rule has; `measured` says which part a recorded status code of the
+    provider shows, and what the rest rests on.
     """
 
     id: str
@@ -29,12 +33,13 @@ class RulebookEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     topic: str
     rule: str
     source: str
-    confidence: str
+    evidence: Evidence
     handling: str
     violation_example: Any = None
     error_status: int | None = None
     error_text: str | None = None
     oracle: str | None = None
+    measured: str | None = None
 
 
 @cache

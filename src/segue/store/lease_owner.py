@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from uuid import getnode, uuid4
 
-# Index in /proc/PID/stat after the program name, which may contain any characters.
-_START_TIME_FIELD = 19
-# Ended, but not yet reaped by its parent.
-_ENDED_STATES = ("Z", "X")
+from segue.processes import is_running, start_time
 
 
 def new_owner() -> str:
     """Return a new owner name for this process, unique for each call."""
     pid = os.getpid()
-    return f"{socket.gethostname()}:{pid}:{_pid_scope()}-{_process_state(pid)[1]}:{uuid4().hex[:8]}"
+    return f"{socket.gethostname()}:{pid}:{_pid_scope()}-{start_time(pid)}:{uuid4().hex[:8]}"
 
 
 def has_ended(owner: str) -> bool:
@@ -36,20 +32,7 @@ def has_ended(owner: str) -> bool:
     scope, dash, start = process.partition("-")
     if not dash or (host, scope) != (socket.gethostname(), _pid_scope()) or not (pid.isascii() and pid.isdigit()):
         return False
-    return not _is_running(int(pid), start)
-
-
-def _is_running(pid: int, start: str) -> bool:
-    if sys.platform == "win32":
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    state, now = _process_state(pid)
-    return state not in _ENDED_STATES and (not start or not now or now == start)
+    return not is_running(int(pid), start)
 
 
 @cache
@@ -64,11 +47,3 @@ def _pid_scope() -> str:
         # Two machines can have the same host name; a process on the other one must not count as ended.
         parts.append(f"{getnode():x}")
     return sha256(" ".join(parts).encode()).hexdigest()[:8]
-
-
-def _process_state(pid: int) -> tuple[str, str]:
-    """Return the state letter and start time of a process; empty strings if they can't be read."""
-    with suppress(OSError, IndexError):
-        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        return fields[0], fields[_START_TIME_FIELD]
-    return "", ""

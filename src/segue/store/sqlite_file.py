@@ -7,7 +7,6 @@ only, because closing any other handle would drop the locks that this process ho
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import stat
@@ -16,6 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from segue.errors import StoreError, StoreErrorCause
+from segue.private_files import make_folder, sync_folder
 from segue.store.migrations import pending_migrations
 
 APPLICATION_ID = 0x53454755
@@ -97,13 +97,13 @@ def open_readonly(path: Path, timeout: float) -> sqlite3.Connection:
 def prepare_file(path: Path) -> bool:
     """Create the file, readable by its owner only, if it does not exist; return whether it is empty."""
     with translate_errors(str(path)):
-        _make_folder(path.parent)
+        make_folder(path.parent)
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
             status = path.stat()
         else:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
             return True
         if not stat.S_ISREG(status.st_mode):
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
@@ -111,27 +111,6 @@ def prepare_file(path: Path) -> bool:
         if status.st_size == 0:
             path.chmod(0o600)
         return status.st_size == 0
-
-
-def _make_folder(folder: Path) -> None:
-    """Create the folder and its parents; new folders are accessible by their owner only."""
-    if folder.is_dir():
-        return
-    if folder.exists():
-        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
-    _make_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Sync a folder: only then is a new file name in it on disk."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def check_file(path: Path, timeout: float) -> None:

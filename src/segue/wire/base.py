@@ -64,12 +64,16 @@ def guard_fetch(fetch: Fetch) -> Fetch:
 
 
 class RenderContext(Struct, frozen=True):
-    """The values that render functions share: projected ids and tool names, the report, and the caller's `fetch`."""
+    """The values that render functions share: projected ids and tool names, the report, and the caller's `fetch`.
+
+    `request` is the one that a reply belongs to, without its messages, where it is available.
+    """
 
     ids: IdMap
     names: NameMap
     report: Report
     fetch: Fetch | None = None
+    request: Request | None = None
 
 
 class ApiError(Struct, frozen=True):
@@ -127,9 +131,9 @@ class Wire(Struct, frozen=True):
     render_reply: Callable[[Reply, RenderContext], JsonObject]
     open_stream: Callable[[str], StreamParser]
     """Returns a parser for the stream of one reply; the turn key is part of the canonical ids of its calls."""
-    stream_renderer: Callable[[RenderContext, str | None, Request | None], StreamRenderer]
-    """Returns a renderer for the stream of one reply. The arguments are the context, the model name for a reply without
-    one, and the client's request where it is available."""
+    stream_renderer: Callable[[RenderContext, str | None], StreamRenderer]
+    """Returns a renderer for the stream of one reply. The arguments are the context and the model name for a reply
+    without one."""
     parse_error: Callable[[int, Mapping[str, Any]], ApiError]
     render_error: Callable[[ApiError], JsonObject]
     body_keys: frozenset[str]

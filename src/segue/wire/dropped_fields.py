@@ -46,8 +46,6 @@ def _find_dropped_body_keys(
     body: Mapping[str, Any], source: Wire, request: Request, target: Wire, reported: frozenset[str]
 ) -> set[str]:
     """Return the keys of a body without a canonical field, but for those that were reported before."""
-    if source.body_keys.issuperset(body):
-        return set()
     rendered_options = (request.options.vendor_options or {}) if target.vendor_options else ()
     known_keys = (
         source.body_keys
@@ -85,7 +83,7 @@ def _special_kind(text: Text, target: Wire) -> str | None:
 def report_dropped_fields(request: Request, contents: Contents, target: Wire, report: Report) -> None:
     """Report each key of messages, blocks and tools that only the source API has and that has a non-empty value."""
     dropped: set[tuple[str, str]] = set()
-    for item in (*request.system, *request.messages, *contents.blocks):
+    for item in (*request.system, *request.messages, *contents.blocks, *contents.parts):
         native = item.native
         if native is None or native.api == target.name:
             continue
@@ -94,12 +92,11 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
         if known_keys is None:
             continue
         has_parts = is_text and "content" in fragment
-        if (known_keys.issuperset(fragment) and not has_parts) or _is_reported_elsewhere(item):
+        if _is_reported_elsewhere(item):
             continue
         place = "messages" if isinstance(item, Message) else "content"
         for values in (fragment, *(objects_in(fragment["content"]) if has_parts else ())):
-            if not known_keys.issuperset(values):
-                dropped.update([(key, place) for key in _find_unknown(values, known_keys)])
+            dropped.update([(key, place) for key in _find_unknown(values, known_keys)])
     if contents.has_type(Media) and not target.vendor_options:
         dropped.update((key, "content") for media in _find_foreign_media(contents, target) for key in media.extra or ())
     if dropped:
@@ -128,7 +125,7 @@ def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Repo
         if native is None or native.api == target.name or tool.kind == "hosted":
             continue
         known_keys = _tool_keys(native.api)
-        if known_keys is not None and not known_keys.issuperset(native.fragment):
+        if known_keys is not None:
             known_keys = known_keys.union(tool.extra) if tool.extra else known_keys
             dropped.update([(key, "tools") for key in _find_unknown(native.fragment, known_keys)])
     if dropped:
@@ -162,14 +159,13 @@ def _find_foreign_media(contents: Contents, target: Wire) -> Iterator[Media]:
 def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[str]:
     """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
     unknown: list[str] = []
-    for key in fragment.keys() - known:
-        value = fragment[key]
+    for key, value in fragment.items():
         if not value and not (value == {} and key in _MEANINGFUL_EMPTY):
             continue
         inner = _inner_keys(known, key) if isinstance(value, dict) else None
         if inner:
             unknown += [f"{key}.{name}" for name in _find_unknown(cast("dict[str, Any]", value), inner)]
-        else:
+        elif key not in known:
             unknown.append(key)
     return unknown
 

@@ -65,7 +65,7 @@ class FastPath(Struct, frozen=True, dict=True):
                 raise
             rest = decode_members(data)
             return self.decode_items(rest.pop(self.conversation_key, _ABSENT)), rest
-        rest = {name: value for name in self.body_keys if (value := getattr(body, name)) is not _ABSENT}
+        rest = {name: value for name in self._names if (value := getattr(body, name)) is not _ABSENT}
         return getattr(body, self.conversation_key), rest
 
     def decode_items(self, items: Raw | bytes) -> list[Any]:
@@ -73,8 +73,13 @@ class FastPath(Struct, frozen=True, dict=True):
         return self._items_decoder.decode(items)
 
     @cached_property
+    def _names(self) -> list[str]:
+        """The keys of a body; others are paths to known keys inside of an object."""
+        return sorted(key for key in self.body_keys if "." not in key)
+
+    @cached_property
     def _body_decoder(self) -> msgspec.json.Decoder[Any]:
-        fields = [(name, Raw, _ABSENT) for name in sorted(self.body_keys)]
+        fields = [(name, Raw, _ABSENT) for name in self._names]
         body = msgspec.defstruct(
             "Body", [(self.conversation_key, warm_type(self.items_type)), *fields], forbid_unknown_fields=True, gc=False
         )

@@ -27,6 +27,12 @@ from segue.wire.options import OPENAI_USER_PATTERN, drop_options, effort_for_bud
 # -------------------------------------------------------------------------------------------------------------- models
 
 _EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
+OPENAI_RANGES: Mapping[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
 _REJECTED_WHILE_REASONING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "stop")
 
 
@@ -54,7 +60,7 @@ def fit_options_to_model(options: Options, model: Model, report: Report) -> Opti
     reasoning = options.reasoning
     if reasoning is None:
         return options
-    if reasoning.enabled is False or reasoning.effort == "none":
+    if reasoning.is_off:
         return _disable_reasoning(options, model, report)
     if _cannot_reason(model):
         return drop_options(options, report, "the model does not support reasoning", "reasoning")
@@ -85,7 +91,8 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
         disabled = msgspec.structs.replace(reasoning, enabled=False, effort=effort, budget=None)
         return _disable_reasoning(msgspec.structs.replace(options, reasoning=disabled), model, report)
     reasons_by_default = is_reasoning_model(model) and not (is_gpt(model) and model.at_least(5, 1))
-    if effort is None and reasoning.enabled and not reasoning.adaptive and not reasons_by_default:
+    is_on = (reasoning.enabled or reasoning.visible) and not reasoning.adaptive
+    if effort is None and is_on and not reasons_by_default:
         report.add(
             "adjusted",
             "reasoning effort set to medium: the target enables reasoning by an effort",

@@ -88,6 +88,12 @@ def report_dropped(report: Report, reason: str, *names: str) -> None:
         report.add("adjusted", f"`{name}` dropped: {reason}", subject=name, level=field_level(name))
 
 
+def report_new(report: Report, before: Report, after: Report, *, dropped: frozenset[str] = frozenset()) -> None:
+    """Report what rendering the options changes now and did not before; of the `dropped` options in any case."""
+    known = before.findings
+    report.extend(finding for finding in after.findings if finding.subject in dropped or finding not in known)
+
+
 # ------------------------------------------------------------------------------------------------------------ user ids
 
 # From OpenAI's reference of `safety_identifier` and its error for a longer `user`. A hash has exactly 64 digits.

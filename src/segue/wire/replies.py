@@ -77,6 +77,18 @@ def token_count(usage: JsonObject, *path: str) -> int:
     return integer_or_none(usage.get(key)) or 0
 
 
+def count_output(usage: JsonObject, input_key: str, output_key: str, *, reasoning: int, cached: int) -> tuple[int, int]:
+    """Return the output tokens with those of reasoning, and the latter: some vendors count them beside the output.
+
+    Then they are in the total, also where they are not counted on their own (Gemini's Chat Completions).
+    """
+    output = token_count(usage, output_key)
+    beside = token_count(usage, "total_tokens") - token_count(usage, input_key) - output
+    if beside > 0 and (reasoning == beside or not (reasoning or cached)):
+        return output + beside, beside
+    return output, reasoning
+
+
 def _is_from_api(block: Block, api: str) -> bool:
     """Return whether the block came from this API and its native fragment is unchanged."""
     return block.native is not None and block.native.intact and block.native.api == api

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.json import encode_json_text, find_duplicate_key
+from segue.canonical.json import encode_json_text, find_duplicate_key, parse_argument_text
 from segue.canonical.request import Options, Tool
 from segue.render.report import Report
 from segue.wire.names import NameMap
@@ -54,13 +54,20 @@ def render_named_arguments(call: ToolCall, report: Report, names: NameMap) -> di
     return dict(names.parameters.render_arguments(call.name, render_arguments_object(call, report)))
 
 
-def render_arguments_text(call: ToolCall, report: Report) -> str:
-    """Return the arguments as JSON text; free text is wrapped, for targets without custom tools."""
+def render_arguments_text(call: ToolCall, report: Report, original: object = None) -> str:
+    """Return the arguments as JSON text: `original`, if its value is that of the call.
+
+    Free text is wrapped, for targets without custom tools.
+    """
     if call.kind == "custom":
         return encode_json_text(render_arguments_object(call, report))
     if call.arguments_text is not None and call.arguments is None:
         return call.arguments_text
-    return encode_json_text(call.arguments)
+    text = encode_json_text(call.arguments)
+    if not isinstance(original, str):
+        return text
+    value, invalid = parse_argument_text(original)
+    return original if invalid is None and encode_json_text(value) == text else text
 
 
 def unwrap_free_text(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:

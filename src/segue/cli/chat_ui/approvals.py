@@ -80,7 +80,8 @@ def list_choices(question: ApprovalRequest) -> list[tuple[str, str, str]]:
     """Return the possible answers: the key, what it means, and the same in one word."""
     wider = [(str(number), sanitize_line(scope.label)) for number, scope in enumerate(question.scopes, 1)]
     if question.tool == "undo":
-        return [("y", "yes, overwrite", "yes"), ("n", "no, keep them", "no")]
+        keep = ("k", "keep them, undo the rest", "keep")
+        return [("y", "yes, overwrite", "yes"), keep, ("n", "no, change nothing", "no")]
     return [
         ("y", "yes", "yes"),
         ("a", f"always {_describe_subject(question)}", "always"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.cli.chat_ui.styles import Row, display_width, truncate
+from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, Outcome
+from segue.view.fit import shorten_paths
 from segue.view.format import format_count, format_duration
 from segue.view.sanitize import sanitize, sanitize_line
 
@@ -29,7 +30,7 @@ _OUTCOME_TEXT: dict[Outcome, str] = {
 _INDENT = "  "
 _MAX_NAME = 28
 _MAX_RESULT_LINES = 8
-"""The number of result lines shown with `full`."""
+"""The number of result rows shown."""
 
 
 class _Call:
@@ -159,7 +160,7 @@ def _format_state(call: _Call, now: float) -> str:
 
 
 def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
-    """Return the first line of an error; with `full` the beginning of any result."""
+    """Return the first line of an error, wrapped; with `full` the beginning of any result."""
     if call.ended is None:
         return []
     indent = _INDENT * depth + "  "
@@ -172,8 +173,8 @@ def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row
         return [*rows, [("", indent), ("class:dim", f"… {format_count(rest, 'more line')}")]] if rest > 0 else rows
     if call.ended.outcome not in ("error", "denied") or not lines:
         return []
-    reason = lines[0].strip().removeprefix("denied: ")
-    return [[("", indent), (_MARKS[call.ended.outcome][1], truncate(reason, width - len(indent)))]]
+    reason = shorten_paths(lines[0].strip().removeprefix("denied: "), width - len(indent))
+    return wrap(reason, width, _MARKS[call.ended.outcome][1], indent=indent)[:_MAX_RESULT_LINES]
 
 
 def _summarise_arguments(arguments: object) -> str:

@@ -27,6 +27,7 @@ from segue.errors import SegueError
 from segue.runtime.permissions import PermissionMode, Permissions
 from segue.runtime.routing import RouteContext
 from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Denial
+from segue.view.fit import shorten_paths
 from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 # A path such as /etc/hosts is not a command.
 _COMMAND = re.compile(r"/[\w-]*(\s|$)")
 _MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
+_MAX_TITLE_ROWS = 4
 _OPEN_ELSEWHERE = "this conversation is open in another process; /fork continues in a copy"
 
 
@@ -163,9 +165,12 @@ class Chat:
 
         agent = self.agent
         head: Row = [("class:bold", f"segue {version('segue')}"), ("class:name", f"  {sanitize_line(agent.model)}")]
-        reason = f"  {sanitize_line(agent.model_reason)}" if agent.model_reason else ""
-        fits = display_width(head) + display_width(reason) <= self.width
-        self.print_rows([[*head, ("class:dim", reason)] if fits else head])
+        room = self.width - display_width(head) - 2
+        reason = shorten_paths(sanitize_line(agent.model_reason), room)
+        fits = display_width(reason) <= room
+        self.print_rows([[*head, ("class:dim", f"  {reason}" if reason else "")] if fits else head])
+        if not fits:
+            self.print_line(reason, "class:dim")
         if agent.is_emulated:
             self.print_line("no real model is used: replies are emulated, tools run in this folder", "class:warn")
         self.print_conversation()
@@ -209,7 +214,7 @@ class Chat:
         """Ask the user for permission, one question at a time. The reason of a denial is sent to the model."""
         async with self._approval_lock:
             decision = await self._ask_approval(question)
-        title = truncate(sanitize_line(question.title or question.tool), 60)
+        title = truncate(sanitize_line(question.title or question.tool), _MAX_TITLE_ROWS * self.width)
         self.print_line(*format_decision(decision, title))
         return decision
 

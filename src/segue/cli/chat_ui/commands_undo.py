@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from segue.canonical.blocks import calls_of
-from segue.cli.chat_ui.approvals import parse_answer
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import truncate
 from segue.cli.undo import format_undo
@@ -55,7 +54,8 @@ async def _undo(chat: Chat, arguments: str) -> None:
     if index is None:
         raise InputError("nothing to undo: there are no messages yet")
     calls = {call.id for message in log.messages[index:] for call in calls_of(message)}
-    await _restore(chat, chat.agent.checkpoints.plan_undo(calls), is_silent=True)
+    if not await _restore(chat, chat.agent.checkpoints.plan_undo(calls), is_silent=True):
+        return
     quoted = truncate(sanitize_line(_message_text(log.messages[index])), 50)
     turn = next((message.turn_key for message in reversed(log.messages[:index]) if message.turn_key), None)
     if turn is None:
@@ -70,15 +70,22 @@ async def _redo(chat: Chat, arguments: str) -> None:
     await _restore(chat, chat.agent.checkpoints.plan_redo())
 
 
-async def _restore(chat: Chat, plan: UndoPlan, *, is_silent: bool = False) -> None:
-    """Restore the files of a plan. Those that were changed since are overwritten only if the user agrees."""
+async def _restore(chat: Chat, plan: UndoPlan, *, is_silent: bool = False) -> bool:
+    """Restore the files of a plan; return False if the user was asked and declined, so that nothing changes.
+
+    The user is asked if files were changed since: they are overwritten, or kept while the others are restored.
+    """
     conflicts = plan.of("conflict")
     overwrite = False
     if conflicts:
         names = "\n".join(file.display for file in conflicts)
         title = f"overwrite {format_count(len(conflicts), 'file')} that changed since"
         question = ApprovalRequest("undo", "", title, names)
-        overwrite = parse_answer(await chat.ui.ask_approval(question) or "", question) == "once"
+        answer = (await chat.ui.ask_approval(question) or "").strip().lower()
+        overwrite = answer in ("y", "yes")
+        if not overwrite and answer not in ("k", "keep"):
+            chat.print_line("nothing was changed", "class:dim")
+            return False
     result = chat.agent.checkpoints.apply(plan, overwrite=overwrite, is_silent=is_silent)
     for line, is_problem in format_undo(result):
         chat.print_line(line, "class:warn" if is_problem else "class:dim")
@@ -86,6 +93,7 @@ async def _restore(chat: Chat, plan: UndoPlan, *, is_silent: bool = False) -> No
         chat.print_line(
             "/redo brings the files back; removed messages stay removed" if is_silent else "/redo reverts it"
         )
+    return True
 
 
 def _is_compression_last(store: ConversationStore, log: StoredConversation) -> bool:

@@ -16,6 +16,7 @@ from segue.cli.chat_ui.commands import COMMANDS
 from segue.cli.prompt_files import list_prompt_files
 from segue.cli.streams import replace_file
 from segue.errors import SegueError
+from segue.private_files import make_folder
 from segue.redaction import redact
 from segue.view.sanitize import sanitize_line
 
@@ -115,7 +116,7 @@ class InputHistory(History):
         if redact(string) != string:
             return
         try:
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._file.parent)
             descriptor = os.open(
                 self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600
             )

@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
+from segue.view.fit import shorten_paths
+
 StyledText: TypeAlias = tuple[str, str]
 Row: TypeAlias = list[StyledText]
 
@@ -58,7 +60,8 @@ def rows_to_text(rows: Iterable[Sequence[StyledText]]) -> str:
 
 
 def truncate(text: str, width: int) -> str:
-    """Truncate one line to `width` columns."""
+    """Truncate one line to `width` columns, at its end after its paths are shortened."""
+    text = shorten_paths(text, width)
     if display_width(text) <= width:
         return text
     kept, used = "", 1

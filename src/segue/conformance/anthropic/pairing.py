@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, MergedMessage
-from segue.conformance.rule import Problem, RuleTable
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_object, quote, type_name
 
 table: RuleTable[AnthropicRequest] = RuleTable()
@@ -56,11 +56,19 @@ def server_ids_valid(request: AnthropicRequest) -> Iterator[Problem]:
 # ANT-03
 @table.rule("ANT-03")
 def ids_unique(request: AnthropicRequest) -> Iterator[Problem]:
-    """No two tool_use blocks of a conversation have the same id."""
-    first: dict[str, str] = {}
-    for block in request.blocks_of("tool_use"):
-        if has_text(block.id) and first.setdefault(block.id, block.path) != block.path:
-            yield Problem(f"{block.path}.id", f"{quote(block.id)} is already the id of {first[block.id]}")
+    """No two tool_use blocks of an assistant turn have the same id; in different turns it is a risk."""
+    turn = 0
+    last: dict[str, tuple[int, str]] = {}
+    for message in request.merged_messages:
+        turn += message.role == "user"
+        for block in message.blocks:
+            if block.type != "tool_use" or not has_text(block.id):
+                continue
+            if block.id in last:
+                last_turn, place = last[block.id]
+                severity: Severity = "reject" if last_turn == turn else "risk"
+                yield Problem(f"{block.path}.id", f"{quote(block.id)} is already the id of {place}", severity)
+            last[block.id] = (turn, block.path)
 
 
 # ANT-04, ANT-40: also if text follows the call

@@ -157,13 +157,44 @@ def _thinking_blocks(message: MergedMessage) -> Iterator[Block]:
 # ANT-30
 @table.rule("ANT-30")
 def no_forced_tool(request: AnthropicRequest) -> Iterator[Problem]:
-    """tool_choice can't force a call with thinking on; with adaptive thinking only some models reject it."""
+    """tool_choice can't force a call with a thinking budget; with adaptive thinking only Opus 4.6 surely allows it."""
     choice = request.body.get("tool_choice")
     forced = choice.get("type") if is_object(choice) else None
-    if forced in ("any", "tool") and request.thinking_type in _ON:
+    adapts = request.thinking_type == "adaptive" and request.model.line == "opus" and request.model.version == (4, 6)
+    if forced in ("any", "tool") and request.thinking_type in _ON and not adapts:
         severity: Severity = "reject" if request.thinking_type == "enabled" else "risk"
         seen = f"tool_choice {quote(forced)} forces a call and thinking is {request.thinking_type}; drop one"
         yield Problem("tool_choice.type", seen, severity)
+
+
+_LEVELS = ("low", "medium", "high", "xhigh", "max")
+
+
+def _effort_levels(model: Model) -> tuple[str, ...]:
+    """Return the levels of effort of a model; all of them if that is unknown."""
+    version = model.version
+    if model.family != "claude" or not version or version >= (4, 7):
+        return _LEVELS
+    if version >= (4, 6):
+        return ("low", "medium", "high", "max") if model.line in ("opus", "sonnet") else _LEVELS
+    return _LEVELS[:3] if model.line == "opus" and version == (4, 5) else ()
+
+
+# ANT-42
+@table.rule("ANT-42")
+def effort_supported(request: AnthropicRequest) -> Iterator[Problem]:
+    """output_config.effort is a level of the model; models up to 4.5 have none, except Opus 4.5."""
+    config = request.body.get("output_config")
+    effort = config.get("effort") if is_object(config) else None
+    levels = _effort_levels(request.model)
+    if effort is None or effort in levels:
+        return
+    if not levels:
+        seen = "This model does not support the effort parameter."
+    else:
+        seen = f"This model does not support effort level {quote(effort)}. Supported levels: "
+        seen += f"{', '.join(sorted(levels))}."
+    yield Problem("output_config.effort", seen)
 
 
 # ANT-31

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.anthropic.request import AnthropicRequest, nested_entries
-from segue.conformance.body_types import PYDANTIC, find_type_problems
+from segue.conformance.body_types import PYDANTIC, find_range_problems, find_type_problems
 from segue.conformance.chat_types import OBJECT
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import is_object, text_or_empty
@@ -130,6 +130,16 @@ MEMBERS: Mapping[str, Spec] = {
     "workspace_id": STRING,
 }
 SPEC = object_of(None, **MEMBERS)
+
+
+# ANT-42
+@table.rule("ANT-42")
+def options_in_range(request: AnthropicRequest) -> Iterator[Problem]:
+    """Numbers are in their range: temperature and top_p 0 to 1."""
+    for problem in find_range_problems(SPEC, request.body, parser=PYDANTIC):
+        # Older models took -1 for "not set".
+        unset = problem.path == "top_p" and request.body["top_p"] == -1
+        yield Problem(problem.path, problem.message, "risk") if unset else problem
 
 
 # ANT-42

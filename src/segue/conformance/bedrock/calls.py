@@ -7,12 +7,12 @@ The results of hosted tools (`type` is `server_tool_use`) are in the assistant m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from segue.conformance.anthropic.tools import find_invalid_properties
-from segue.conformance.bedrock.models import CLAUDE, MISTRAL, NOT_CLAUDE
-from segue.conformance.bedrock.request import BedrockRequest, MergedMessage
+from segue.conformance.bedrock.models import CLAUDE, OTHER_MISTRAL, TAKE_MOST_IDS, is_claude
+from segue.conformance.bedrock.request import BedrockRequest, Block, MergedMessage
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import is_list, is_object, quote
 from segue.specs.types import find_mismatches, load_types
@@ -20,6 +20,8 @@ from segue.specs.types import find_mismatches, load_types
 table: RuleTable[BedrockRequest] = RuleTable()
 
 _CLAUDE_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_ALPHANUMERIC = re.compile(r"[a-zA-Z0-9]")
+_MISTRAL_LENGTH = 9
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 _NO_MESSAGE = MergedMessage("", [])
 _MODEL_ERROR_PREFIX = "The model returned the following errors:"
@@ -50,23 +52,45 @@ def claude_ids_valid(request: BedrockRequest) -> Iterator[Problem]:
 
 
 # MIS-01
-@table.rule("MIS-01", applies_to=MISTRAL)
+@table.rule("MIS-01", applies_to=TAKE_MOST_IDS)
 def mistral_ids_have_nine_characters(request: BedrockRequest) -> Iterator[Problem]:
-    """Mistral's ids are nine letters and digits."""
+    """The ids of these models have at least nine letters and digits, and may have other characters."""
+    return _check_mistral_ids(request, lambda name: len(_ALPHANUMERIC.findall(name)) >= _MISTRAL_LENGTH)
+
+
+# MIS-01
+@table.rule("MIS-01", severity="risk", applies_to=OTHER_MISTRAL)
+def mistral_ids_valid(request: BedrockRequest) -> Iterator[Problem]:
+    """Mistral's own ids are nine letters and digits; which of its models accept others here is not known."""
+    return _check_mistral_ids(request, lambda name: _MISTRAL_ID.fullmatch(name) is not None)
+
+
+def _check_mistral_ids(request: BedrockRequest, is_valid: Callable[[str], bool]) -> Iterator[Problem]:
     for path, name in _valid_ids(request):
-        if not _MISTRAL_ID.fullmatch(name):
+        if not is_valid(name):
             seen = f"Tool call id was {quote(name)} but must be a-z, A-Z, 0-9, with a length of 9."
             yield Problem(path, f"{_MODEL_ERROR_PREFIX} {seen}")
+
+
+def _repeated_ids(request: BedrockRequest) -> Iterator[tuple[Block, str, bool]]:
+    """Yield the calls with the id of an earlier one, that one's path, and whether both are in one turn."""
+    last: dict[str, tuple[int, str]] = {}
+    for turn, merged in enumerate(request.merged_messages):
+        for block in merged.blocks_of("toolUse"):
+            if block.id in last:
+                last_turn, path = last[block.id]
+                yield block, path, last_turn == turn
+            if block.id:
+                last[block.id] = (turn, block.path)
 
 
 # ANT-03
 @table.rule("ANT-03", applies_to=CLAUDE)
 def claude_ids_unique(request: BedrockRequest) -> Iterator[Problem]:
-    """No two calls of a conversation with Claude have the same id."""
-    first: dict[str, str] = {}
-    for _, block in request.blocks_of("toolUse"):
-        if block.id and first.setdefault(block.id, block.path) != block.path:
-            seen = f"`tool_use` ids must be unique; {quote(block.id)} is already the id of {first[block.id]}"
+    """No two calls of a turn of Claude have the same id."""
+    for block, path, same_turn in _repeated_ids(request):
+        if same_turn:
+            seen = f"`tool_use` ids must be unique; {quote(block.id)} is already the id of {path}"
             yield Problem(f"{block.path}.toolUseId", f"{_MODEL_ERROR_PREFIX} {seen}")
 
 
@@ -142,11 +166,10 @@ def results_match_calls(request: BedrockRequest) -> Iterator[Problem]:
 
 
 # BED-05
-@table.rule("BED-05", severity="risk", applies_to=NOT_CLAUDE)
+@table.rule("BED-05", severity="risk")
 def ids_unique(request: BedrockRequest) -> Iterator[Problem]:
-    """No two calls have the same id: their results can be exchanged. Claude rejects it (ANT-03)."""
-    first: dict[str, str] = {}
-    for _, block in request.blocks_of("toolUse"):
-        if block.id and first.setdefault(block.id, block.path) != block.path:
-            seen = f"{quote(block.id)} is already the id of {first[block.id]}; results may be paired wrongly"
+    """No two calls have the same id: their results can be exchanged. Claude rejects it in one turn (ANT-03)."""
+    for block, path, same_turn in _repeated_ids(request):
+        if not (same_turn and is_claude(request.model)):
+            seen = f"{quote(block.id)} is already the id of {path}; results may be paired wrongly"
             yield Problem(f"{block.path}.toolUseId", seen)

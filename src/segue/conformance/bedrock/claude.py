@@ -24,6 +24,7 @@ SHARED_CHECKS = frozenset(
     {
         *("no_prefill", "prefill_without_trailing_space", "loop_starts_with_thinking", "signature_plausible"),
         *("no_thinking_at_end", "no_forced_tool", "redacted_has_data", "result_content_valid"),
+        "effort_supported",
     }
 )
 _MODEL_ERROR_PREFIX = "The model returned the following errors:"
@@ -31,6 +32,7 @@ _MODEL_ERROR_PREFIX = "The model returned the following errors:"
 _PATH_ENDINGS = (
     (".redactedContent.data", ".redactedContent"),
     ("tool_choice.type", "toolConfig.toolChoice"),
+    ("output_config.effort", "additionalModelRequestFields.output_config.effort"),
 )
 
 
@@ -89,12 +91,13 @@ def _to_messages_request(request: BedrockRequest) -> AnthropicRequest:
 
 
 def _to_messages_settings(body: Mapping[str, object]) -> dict[str, object]:
-    """Convert thinking and tool choice to those of Messages."""
+    """Convert thinking, effort and tool choice to those of Messages."""
     settings: dict[str, object] = {}
     extra = body.get("additionalModelRequestFields")
     if is_object(extra):
         # Claude 3.7 calls it reasoning_config.
         settings["thinking"] = extra.get("thinking", extra.get("reasoning_config"))
+        settings["output_config"] = extra.get("output_config")
     config = body.get("toolConfig")
     choice = config.get("toolChoice") if is_object(config) else None
     if is_object(choice) and len(choice) == 1:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from segue.conformance.bedrock.models import CLAUDE, NOT_CLAUDE, SEPARATE_RESULTS, USER_FIRST, WRITER, is_claude
+from segue.conformance.bedrock.models import (
+    BESIDE_RESULTS_UNSURE,
+    CLAUDE,
+    NOT_CLAUDE,
+    OWN_MEDIA,
+    USER_FIRST,
+    WRITER,
+    is_claude,
+    is_named,
+    needs_separate_results,
+)
 from segue.conformance.bedrock.request import BedrockRequest, is_stored_prompt
 from segue.conformance.rule import Problem, RuleTable, Severity
-from segue.conformance.values import ENVELOPE, is_envelope, is_list, is_object, text_or_empty
+from segue.conformance.values import ENVELOPE, is_envelope, is_list, is_object, text_or_empty, type_name
 
 table: RuleTable[BedrockRequest] = RuleTable()
 
 _START = "A conversation must start with a user message. Try again with a conversation that starts with a user message."
-_NOT_BESIDE_RESULTS = ("document", "video")
+_CLAUDE_SETTINGS = ("thinking", "reasoning_config", "output_config")
+_MEDIA = ("image", "document", "video")
+_VALID_NAME = re.compile(r"(?!.*\s\s)[a-zA-Z0-9\s\-()\[\]]*")
 
 
 # BED-06
@@ -28,34 +41,35 @@ def messages_present(request: BedrockRequest) -> Iterator[Problem]:
 # BED-06
 @table.rule("BED-06", applies_to=USER_FIRST)
 def user_first(request: BedrockRequest) -> Iterator[Problem]:
-    """The first message is the user's."""
+    """The first message is the user's; without the name of a model it is a risk."""
+    severity: Severity = "reject" if is_named(request.model) else "risk"
     first = request.merged_messages[0] if request.merged_messages else None
     if first is not None and first.role == "assistant":
-        yield Problem(first.messages[0].path, _START)
+        yield Problem(first.messages[0].path, _START, severity)
 
 
 # BED-07
-@table.rule("BED-07", applies_to=SEPARATE_RESULTS)
+@table.rule("BED-07", applies_to=BESIDE_RESULTS_UNSURE)
 def results_separate(request: BedrockRequest) -> Iterator[Problem]:
-    """A user message with results has no other blocks."""
+    """A user message with results has no other blocks; only Llama and Mistral are known to reject them."""
+    severity: Severity = "reject" if needs_separate_results(request.model) else "risk"
     for merged in request.merged_messages:
         if any(merged.blocks_of("toolResult")):
             for message in merged.messages:
                 for block in message.blocks:
                     if block.type not in ("toolResult", "cachePoint", "") and merged.role == "user":
                         reason = "Conversation blocks and tool result blocks cannot be provided in the same turn."
-                        yield Problem(block.path, f"messages.{message.index}.content: {reason}")
+                        yield Problem(block.path, f"messages.{message.index}.content: {reason}", severity)
 
 
 # BED-07
-@table.rule("BED-07", applies_to=CLAUDE)
-def no_documents_beside_results(request: BedrockRequest) -> Iterator[Problem]:
-    """Documents and videos are not in a message with results, except inside the results."""
+@table.rule("BED-07", severity="risk", applies_to=CLAUDE)
+def documents_with_text(request: BedrockRequest) -> Iterator[Problem]:
+    """A document beside results has a text block beside it."""
     for merged in request.merged_messages:
-        if merged.role == "user" and any(merged.blocks_of("toolResult")):
-            for block_type in _NOT_BESIDE_RESULTS:
-                for block in merged.blocks_of(block_type):
-                    yield Problem(block.path, f"a {block_type} block is in the same message as tool result blocks")
+        if merged.role == "user" and any(merged.blocks_of("toolResult")) and not any(merged.blocks_of("text")):
+            for block in merged.blocks_of("document"):
+                yield Problem(block.path, "a document is in the same message as tool result blocks, without any text")
 
 
 # BED-08
@@ -76,15 +90,18 @@ def texts_not_empty(request: BedrockRequest) -> Iterator[Problem]:
 @table.rule("BED-08", severity="risk")
 def texts_not_blank(request: BedrockRequest) -> Iterator[Problem]:
     """Text is not only white space: several models reject it, Claude if the whole message is blank."""
-    blank = {
+    not_blank = {
         message.path
         for message in request.messages
-        if message.blocks and all(block.type == "text" and not block.text.strip() for block in message.blocks)
+        for block in message.blocks
+        if block.type != "cachePoint" and (block.type != "text" or block.text.strip())
     }
     for path, text in _texts(request):
         if text and not text.strip():
-            rejected = is_claude(request.model) and path.split(".")[0] in blank
-            severity: Severity = "reject" if rejected else "risk"
+            claude = is_claude(request.model) and ".toolResult." not in path
+            if claude and path.split(".")[0] in not_blank:
+                continue
+            severity: Severity = "reject" if claude else "risk"
             yield Problem(path, "messages: text content blocks must contain non-whitespace text", severity)
     for _, block in request.blocks_of("toolResult"):
         if is_list(block.data.get("content")) and not block.data["content"]:
@@ -112,6 +129,66 @@ def matches_service_model(request: BedrockRequest) -> Iterator[Problem]:
     The input of a call is an object, the content of a result a list, and toolChoice is auto, any or a tool.
     """
     yield from request.problems.get("BED-09", ())
+
+
+def _media(request: BedrockRequest) -> Iterator[tuple[str, str, Mapping[str, object], bool]]:
+    """Yield path, type and data of the media blocks, and whether they are in a result."""
+    for _, block in request.blocks_of(*_MEDIA, "toolResult"):
+        if block.type in _MEDIA:
+            yield block.path, block.type, block.data, False
+        content = block.data.get("content") if block.type == "toolResult" else None
+        for position, entry in enumerate(content if is_list(content) else ()):
+            for kind, data in entry.items() if is_object(entry) else ():
+                if kind in _MEDIA and is_object(data):
+                    yield f"{block.path}.content[{position}].{kind}", kind, data, True
+
+
+# BED-09
+@table.rule("BED-09")
+def document_names(request: BedrockRequest) -> Iterator[Problem]:
+    """The name of a document has only the documented characters."""
+    for path, kind, data, _ in _media(request):
+        name = data.get("name")
+        if kind == "document" and isinstance(name, str) and not _VALID_NAME.fullmatch(name):
+            yield Problem(
+                f"{path}.name",
+                "the name can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and "
+                "square brackets, with no more than one consecutive whitespace character",
+            )
+
+
+# BED-09
+@table.rule("BED-09", applies_to=OWN_MEDIA)
+def media_supported(request: BedrockRequest) -> Iterator[Problem]:
+    """Claude has no videos, and no s3Location but that of a document in a result, which it does not see.
+
+    Nova has no s3Location of documents and videos in results.
+    """
+    for path, kind, data, in_result in _media(request):
+        source = data.get("source")
+        in_s3 = is_object(source) and "s3Location" in source
+        where = f"{path}.source.s3Location"
+        if not is_claude(request.model):
+            if in_s3 and in_result and kind != "image":
+                yield Problem(where, "extraneous key [toolResult] is not permitted")
+        elif kind == "video":
+            yield Problem(path, "This model doesn't support the video content block that you provided.")
+        elif in_s3 and kind == "document" and in_result:
+            yield Problem(where, "the model does not see a document of S3 in a result", "risk")
+        elif in_s3:
+            yield Problem(where, "This model doesn't support the s3Uri field.")
+
+
+# BED-09
+@table.rule("BED-09", severity="risk", applies_to=CLAUDE)
+def settings_are_objects(request: BedrockRequest) -> Iterator[Problem]:
+    """Claude's own settings in additionalModelRequestFields are objects; other models have text there."""
+    fields = request.body.get("additionalModelRequestFields")
+    for name in _CLAUDE_SETTINGS if is_object(fields) else ():
+        value = fields.get(name) if is_object(fields) else None
+        if value is not None and not is_object(value):
+            path = f"additionalModelRequestFields.{name}"
+            yield Problem(path, f"{name} is {type_name(value)}; Claude takes an object")
 
 
 # BED-09

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from segue.conformance.body_types import is_integral_float
-from segue.conformance.rule import Problem
+from segue.conformance.rule import Problem, Severity
 from segue.conformance.values import format_list, has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
 from segue.specs.types import Mismatch, find_mismatches, load_types
@@ -123,6 +123,7 @@ def _is_tool_name(path: str) -> bool:
     return path.endswith(("toolUse.name", "toolSpec.name", "systemTool.name", "toolChoice.tool.name"))
 
 
+_CLOSED_ENUMS = (".role", ".status", ".format", ".toolUse.type")
 _STEP = re.compile(r"\[(\d+)\]")
 _PYTHON_TYPES = {"string": "str", "list": "list", "object": "dict", "map": "dict", "integer": "int", "number": "float"}
 
@@ -159,6 +160,15 @@ def _format_message(mismatch: Mismatch) -> str:
             return f"{constraint} satisfy regular expression pattern: {spec.pattern}"
 
 
+def _find_severity(mismatch: Mismatch) -> Severity | None:
+    # Parsers of JSON differ in whether 8192.0 is an integer.
+    if is_integral_float(mismatch):
+        return "risk"
+    # The service may have newer values than its published model, but not in these members.
+    is_open = mismatch.kind == "value" and not mismatch.path.endswith(_CLOSED_ENUMS)
+    return "risk" if is_open else None
+
+
 def _check_open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> Iterator[Problem]:
     """Report values that may be anything in the service model, but that the service requires to be objects."""
     places = [
@@ -186,8 +196,7 @@ def parse_request(body: Mapping[str, object], model: Model) -> BedrockRequest:
     messages = list(_parse_messages(body.get("messages")))
     problems: dict[str, list[Problem]] = {"BED-09": list(_check_open_objects(body, messages))}
     for mismatch in find_mismatches(load_types("bedrock")["ConverseRequest"], body):
-        # Parsers of JSON differ in whether 8192.0 is an integer.
-        problem = Problem(mismatch.path, _format_message(mismatch), "risk" if is_integral_float(mismatch) else None)
+        problem = Problem(mismatch.path, _format_message(mismatch), _find_severity(mismatch))
         problems.setdefault(_rule_number(mismatch), []).append(problem)
     return BedrockRequest(body, model, messages, _merge_messages(messages), problems)
 

@@ -156,7 +156,9 @@ def _check_scalar(value: object, spec: Spec, path: str) -> Iterator[Problem]:
         case _:
             valid, expected = isinstance(value, str), "TYPE_STRING" if spec.kind == "string" else "TYPE_BYTES"
     if not valid:
-        yield _invalid_value(path, expected, value)
+        problem = _invalid_value(path, expected, value)
+        # The service may have values of an enumeration that are newer than these types.
+        yield Problem(path, problem.message, "risk") if spec.values and isinstance(value, str) else problem
 
 
 def is_number(value: object, spec: Spec) -> bool:

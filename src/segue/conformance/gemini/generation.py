@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from segue.conformance.body_types import PYDANTIC, find_range_problems
 from segue.conformance.gemini.fields import check_fields, number_type, to_camel
 from segue.conformance.gemini.request import GeminiRequest
 from segue.conformance.rule import Problem, RuleTable
-from segue.specs.types import BOOLEAN, INTEGER, NUMBER, STRING, Spec, list_of, object_of
+from segue.specs.types import BOOLEAN, INTEGER, NUMBER, STRING, Spec, bounded, list_of, object_of
 
 table: RuleTable[GeminiRequest] = RuleTable()
 
@@ -23,10 +24,10 @@ MEMBERS: Mapping[str, Spec] = {
     "response_schema": object_of(),
     "seed": INTEGER,
     "stop_sequences": list_of(STRING),
-    "temperature": NUMBER,
+    "temperature": bounded("number", 0, 2),
     "thinking_config": object_of(),
     "top_k": NUMBER,
-    "top_p": NUMBER,
+    "top_p": bounded("number", 0, 1),
 }
 THINKING_MEMBERS: Mapping[str, Spec] = {
     "include_thoughts": BOOLEAN,
@@ -38,14 +39,19 @@ THINKING_MEMBERS: Mapping[str, Spec] = {
 # GEM-30
 @table.rule("GEM-30")
 def generation_config_valid(request: GeminiRequest) -> Iterator[Problem]:
-    """The members of generationConfig have the types of the API; a number may be a string with one."""
+    """The members of generationConfig have the types of the API; a number may be a string with one.
+
+    temperature is from 0 to 2, topP from 0 to 1.
+    """
     config = request.node.child("generation_config")
     thinking = config.child(next((key for key in config.data if key in _names(("thinking_config",))), ""))
     for node, members in ((config, MEMBERS), (thinking, THINKING_MEMBERS)):
         names = _names(members)
         for key, value in node.data.items():
             if key in names:
-                yield from check_fields(value, members[names[key]], node.path_of(key))
+                member = members[names[key]]
+                yield from check_fields(value, member, node.path_of(key))
+                yield from find_range_problems(object_of(**{key: member}), {key: value}, node.path, parser=PYDANTIC)
 
 
 def _names(members: Iterable[str]) -> dict[str, str]:

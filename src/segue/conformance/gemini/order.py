@@ -41,23 +41,24 @@ def responses_counted(request: GeminiRequest) -> Iterator[Problem]:
 # GEM-02
 @table.rule("GEM-02")
 def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
-    """A content with functionCall parts comes directly after a user content or one with functionResponse parts."""
-    before: Content | None = None
-    called: Content | None = None
-    for content in request.contents:
-        if not content.is_model or content.responses:
-            called = None
-        if content.calls and content.is_model:
-            reason = "function call turn must come immediately after a user turn or after a function response turn"
-            if before is None and not request.has_cached_content:
+    """A content with functionCall parts comes directly after a user content or one with functionResponse parts.
+
+    Gemini 3 also accepts one directly after another content with functionCall parts. Behind one without, it is a risk:
+    Google's own SDK sends the pieces of a streamed reply in this form.
+    """
+    reason = "function call turn must come immediately after a user turn or after a function response turn"
+    is_newer = request.model.family == "gemini" and request.model.at_least(3)
+    for before, content in pairwise([None, *request.contents]):
+        if content is None or not content.calls or not content.is_model:
+            continue
+        if before is None:
+            if not request.has_cached_content:
                 yield Problem(content.path, f"{reason}; it is the first content")
-            elif called is not None:
-                yield Problem(content.path, f"{reason}; the calls of this reply begin in {called.path}")
-            elif before is not None and before.is_model and not before.calls and not before.responses:
-                # The vendor's own client sends streamed replies like this; other endpoints reject it (GEM-08).
-                yield Problem(content.path, f"{reason}; a model content is before it", "risk")
-        called = called or (content if content.calls and content.is_model else None)
-        before = content
+        elif before.is_model and not before.responses:
+            if not before.calls:
+                yield Problem(content.path, f"{reason}; a model content without calls is before it", "risk")
+            elif not is_newer:
+                yield Problem(content.path, f"{reason}; the calls of this reply begin in {before.path}", "risk")
 
 
 # GEM-03

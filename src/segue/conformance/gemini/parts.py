@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from segue.conformance.gemini.fields import check_fields, message, to_snake
-from segue.conformance.gemini.request import Content, GeminiRequest
-from segue.conformance.rule import Problem, RuleTable
+from segue.conformance.gemini.request import Content, GeminiRequest, Part
+from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import is_list, quote
 
 table: RuleTable[GeminiRequest] = RuleTable()
@@ -14,6 +15,7 @@ table: RuleTable[GeminiRequest] = RuleTable()
 # Declarations are checked by GEM-23.
 _DECLARATION_KEYS = frozenset({"tools", "tool_config"})
 _SERVER_SIDE = {"tool_call": "tool_response", "executable_code": "code_execution_result"}
+_MEDIA = ("inline_data", "file_data")
 _NEWER = ("tool_call", "tool_response")
 _BUILT_IN = ("google_search", "url_context", "code_execution", "file_search", "google_maps")
 
@@ -39,11 +41,18 @@ def _contents_with_system(request: GeminiRequest) -> Iterator[Content]:
 # GEM-10
 @table.rule("GEM-10")
 def one_data_member_per_part(request: GeminiRequest) -> Iterator[Problem]:
-    """A part has exactly one data member; empty text is valid only with a signature."""
+    """A part has exactly one data member, or is the videoMetadata of the media before it.
+
+    Empty text is valid only with a signature.
+    """
     for content in _contents_with_system(request):
-        for part in content.parts:
+        for before, part in pairwise([None, *content.parts]):
+            if part is None or _describes_video(before, part):
+                continue
             if not part.members:
-                yield Problem(part.path, "required oneof field 'data' must have one initialized field")
+                # A setting of a video that is not directly before it.
+                severity: Severity | None = "risk" if list(part.node.data) == ["video_metadata"] else None
+                yield Problem(part.path, "required oneof field 'data' must have one initialized field", severity)
             elif len(part.members) > 1:
                 first, second, *_ = part.members
                 yield Problem(part.path, f"oneof field 'data' is already set: {first} and {second}")
@@ -51,6 +60,11 @@ def one_data_member_per_part(request: GeminiRequest) -> Iterator[Problem]:
                 yield Problem(
                     part.node.path_of("text"), "the text is empty; some endpoints treat the part as empty", "risk"
                 )
+
+
+def _describes_video(before: Part | None, part: Part) -> bool:
+    """Return whether the part is only the videoMetadata of the media in the part before it."""
+    return before is not None and before.has_member(*_MEDIA) and list(part.node.data) == ["video_metadata"]
 
 
 # GEM-14

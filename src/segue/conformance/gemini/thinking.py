@@ -5,6 +5,7 @@ Only the provider can verify a signature; the check is that it is present and pl
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 
 from segue.conformance.gemini.fields import is_invalid_base64
@@ -16,7 +17,8 @@ from segue.models import Model
 table: RuleTable[GeminiRequest] = RuleTable()
 
 # GEM-17
-DUMMY_SIGNATURES = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
+_DUMMIES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+DUMMY_SIGNATURES = frozenset({*_DUMMIES, *(b64encode(dummy.encode()).decode() for dummy in _DUMMIES)})
 
 
 def _needs_signatures(model: Model) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.openai_responses.request import Item, ResponsesRequest
@@ -19,6 +20,11 @@ _OTHER_API_PARTS = frozenset({"text", "image", "image_url", "file", "document", 
 _LONGEST_OUTPUT = 10_485_760
 _TEXT_OF = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
 _SOURCES = {"input_image": ("image_url", "file_id"), "input_file": ("file_data", "file_id", "file_url")}
+_NOT_DOCUMENTS = re.compile(r"data:(?:audio|image|video)/", re.IGNORECASE)
+_AUDIO_OR_VIDEO = re.compile(
+    r"[^?#]*\.(?:aac|aiff|avi|flac|m4a|m4v|mkv|mov|mp3|mp4|mpeg|mpg|oga|ogg|ogv|opus|wav|weba|webm|wma|wmv)(?:[?#].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
 _RENAMED_KEYS = {"messages": "input", "system": "instructions"}
 
 
@@ -91,6 +97,28 @@ def outputs_valid(request: ResponsesRequest) -> Iterator[Problem]:
         output = item.data.get("output")
         if output is not None and not isinstance(output, str):
             yield Problem(f"{item.path}.output", f"output is {type_name(output)}; a string is expected")
+
+
+# OAI-RESP-16
+@table.rule("OAI-RESP-16")
+def files_are_documents(request: ResponsesRequest) -> Iterator[Problem]:
+    """An input_file, in an output or a message, is a document: not audio, an image or a video."""
+    for item in request.items_of("message", "function_call_output", "custom_tool_call_output"):
+        key = "content" if item.type == "message" else "output"
+        parts = item.data.get(key)
+        for position, part in enumerate(parts if is_list(parts) else ()):
+            if is_object(part) and part.get("type") == "input_file":
+                yield from _check_file(f"{item.path}.{key}[{position}]", part)
+
+
+def _check_file(path: str, part: Mapping[str, object]) -> Iterator[Problem]:
+    if _NOT_DOCUMENTS.match(text_or_empty(part.get("file_data"))):
+        seen = "Expected a base64-encoded data URL with a valid file MIME type"
+        yield Problem(f"{path}.file_data", f"Invalid '{path}.file_data'. {seen}")
+    url = text_or_empty(part.get("file_url"))
+    if _AUDIO_OR_VIDEO.fullmatch(url):
+        seen = f"{quote(url)} has the name of an audio or video file; only documents are accepted"
+        yield Problem(f"{path}.file_url", seen, "risk")
 
 
 def _check_screenshot(item: Item) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """The members of each item type: OAI-RESP-14, and members under 03, 16, 17, 20 and 21.
 
 The types are those of `segue.specs`. A missing or mistyped member is rejected. A member that clients are known to omit
-is only a risk, and so is an unknown key.
+is only a risk, and so are an unknown key and a status that the published types do not have.
 """
 
 from __future__ import annotations
@@ -72,27 +72,32 @@ def _check_items(request: ResponsesRequest, rule: str) -> Iterator[Problem]:
     for item in request.items:
         spec = item_specs().get(item.type)
         if spec is not None and spec.rule == rule:
-            yield from _check_members(item, spec)
+            yield from _check_members(item, spec, is_stored=request.is_stored)
             yield from _check_keys(item, spec)
 
 
-def _check_members(item: Item, spec: ItemSpec) -> Iterator[Problem]:
+def _check_members(item: Item, spec: ItemSpec, *, is_stored: bool) -> Iterator[Problem]:
+    # The provider has a stored image under the id of its call.
+    known_by_id = item.type == "image_generation_call" and has_text(item.id)
     for key, member in spec.required.items():
-        if key not in item.data:
+        if key not in item.data and known_by_id:
+            if not is_stored:
+                yield Problem(f"{item.path}.{key}", f"this {item.type} has no {key}, and nothing is stored", "risk")
+        elif key not in item.data:
             yield Problem(f"{item.path}.{key}", f"Missing required parameter: '{item.path}.{key}'.")
         elif any(mismatch.kind == "type" for mismatch in find_mismatches(member, item.data[key])):
             seen = f"{key} of this {item.type} is {type_name(item.data[key])}"
             article, null = "an" if member.kind == "object" else "a", " or null" if member.nullable else ""
             yield Problem(f"{item.path}.{key}", f"{seen}; {article} {member.kind}{null} is expected")
     for key in spec.expected:
-        if item.data.get(key) is None:
+        if item.data.get(key) is None and not (known_by_id and is_stored):
             yield Problem(f"{item.path}.{key}", f"this {item.type} has no {key}; its type requires one", "risk")
     status = item.data.get("status")
     if spec.statuses and status is not None and status not in spec.statuses:
         seen = f"Invalid value: {quote(status)}. Supported values are: {', '.join(spec.statuses)}."
         # A status that is not a string is already reported if the item requires it.
         if isinstance(status, str) or "status" not in spec.required:
-            yield Problem(f"{item.path}.status", seen)
+            yield Problem(f"{item.path}.status", seen, "risk" if isinstance(status, str) else None)
 
 
 def _check_keys(item: Item, spec: ItemSpec) -> Iterator[Problem]:

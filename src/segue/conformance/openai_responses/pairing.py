@@ -18,6 +18,7 @@ table: RuleTable[ResponsesRequest] = RuleTable()
 _OUTPUTS: Mapping[str, str] = {output: call for call, output in PAIRS.items()}
 # The provider runs these itself and is not known to require their outputs.
 _RUN_BY_PROVIDER = frozenset({"tool_search_call", "program", "multi_agent_call"})
+_TOOL_SEARCH = "tool_search_call"
 
 
 def _is_not_openai(model: Model) -> bool:
@@ -48,6 +49,9 @@ def _types_by_call_id(request: ResponsesRequest, types: Mapping[str, str]) -> di
         # An output of the local shell may have the item id of its call.
         if item.type == "local_shell_call" and has_text(item.id):
             types_by_id.setdefault(item.id, set()).add(item.type)
+        # A search that the client runs may be answered like a function.
+        if item.type == _TOOL_SEARCH and item.data.get("execution") == "client":
+            types_by_id[call_id].add("function_call")
     return types_by_id
 
 
@@ -65,13 +69,14 @@ def _find_unanswered_calls(request: ResponsesRequest) -> Iterator[Item]:
 # OAI-RESP-04
 @table.rule("OAI-RESP-04")
 def calls_have_results(request: ResponsesRequest) -> Iterator[Problem]:
-    """Every call has an output with the same call_id, unless it runs asynchronously."""
+    """Every call has an output with the same call_id, unless it runs asynchronously or the provider runs it."""
     for item in _find_unanswered_calls(request):
-        if item.type != "custom_tool_call":
-            severity: Severity = "risk" if item.type in _RUN_BY_PROVIDER else "reject"
-            yield Problem(
-                item.path, f"No tool output found for {_readable_type(item.type)} {quote(item.call_id)}.", severity
-            )
+        execution = item.data.get("execution") if item.type == _TOOL_SEARCH else None
+        if item.type == "custom_tool_call" or execution == "server":
+            continue
+        severity: Severity = "risk" if item.type in _RUN_BY_PROVIDER and execution != "client" else "reject"
+        seen = f"No tool output found for {_readable_type(item.type)} {quote(item.call_id)}."
+        yield Problem(item.path, seen, severity)
 
 
 # OAI-RESP-17

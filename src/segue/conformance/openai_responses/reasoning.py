@@ -19,6 +19,7 @@ _CALLS = frozenset({*PAIRS, *HOSTED, APPROVAL[0]})
 _CLIENT_CALLS = frozenset({"function_call", "custom_tool_call"})
 # The prefix of every published encrypted_content of the service.
 _ENCRYPTED_PREFIX = "gAAAA"
+_MANTLE_PREFIX = "rsn_"
 
 
 def _is_reasoning_model(model: Model) -> bool:
@@ -42,7 +43,10 @@ def _is_made_by_model(item: Item) -> bool:
 # OAI-RESP-07
 @table.rule("OAI-RESP-07")
 def reasoning_followed(request: ResponsesRequest) -> Iterator[Problem]:
-    """A reasoning item is directly before the message or call that was generated with it."""
+    """A reasoning item is directly before the message or call that was generated with it, and both have their ids.
+
+    With store false nothing is known about an item without an id. DeepSeek's items need none.
+    """
     for item, following in pairwise([*request.items, None]):
         if item is None or not item.is_reasoning:
             continue
@@ -53,6 +57,27 @@ def reasoning_followed(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(item.path, seen, severity)
         elif following.is_reasoning:
             yield Problem(item.path, f"{seen} Another reasoning item follows.", "risk")
+        elif has_text(item.id) and _lacks_id(following) and request.model.family != "deepseek":
+            if request.is_stored and _is_openai(request.model):
+                yield Problem(item.path, f"{seen} {following.path} has no id.")
+            else:
+                reason = "this item has no id, but the reasoning item in front of it has one"
+                yield Problem(following.path, f"{reason}; OpenAI's own clients send both", "risk")
+
+
+def _lacks_id(item: Item) -> bool:
+    return not has_text(item.id) and (item.is_assistant or item.type in _CALLS)
+
+
+# OAI-RESP-08
+@table.rule("OAI-RESP-08", applies_to=REASONING)
+def reasoning_keeps_id(request: ResponsesRequest) -> Iterator[Problem]:
+    """A reasoning item whose id was left out is not directly before a message or call with an id."""
+    for item, following in pairwise(request.items):
+        is_reply = following.is_assistant or following.type in _CALLS
+        if item.type == "reasoning" and item.id is None and is_reply and has_text(following.id):
+            seen = f"Item {quote(following.id)} of type '{following.type}' was provided without its required"
+            yield Problem(f"{following.path}.id", f"{seen} 'reasoning' item: that in front of it has no id")
 
 
 def _split_exchanges(request: ResponsesRequest) -> Iterator[list[Item]]:
@@ -140,7 +165,8 @@ def no_references_without_store(request: ResponsesRequest) -> Iterator[Problem]:
 # OAI-RESP-11
 @table.rule("OAI-RESP-11", applies_to=OPENAI)
 def encrypted_by_provider(request: ResponsesRequest) -> Iterator[Problem]:
-    """encrypted_content is from this provider; a body does not show the account."""
+    """encrypted_content is from this provider; a body does not show the account. Bedrock Mantle has its own."""
+    prefix = _MANTLE_PREFIX if "openai.gpt-" in request.model.name else _ENCRYPTED_PREFIX
     for item in request.items_of("reasoning", "compaction"):
         path, value = f"{item.path}.encrypted_content", item.data.get("encrypted_content")
         if value is not None and not isinstance(value, str):
@@ -148,6 +174,6 @@ def encrypted_by_provider(request: ResponsesRequest) -> Iterator[Problem]:
                 yield Problem(path, f"encrypted_content is {type_name(value)}; a string is expected")
         elif is_envelope(value):
             yield Problem(path, f"The encrypted content could not be verified: it is {ENVELOPE}")
-        elif value and not value.startswith(_ENCRYPTED_PREFIX):
+        elif value and not value.startswith(prefix):
             seen = f"The encrypted content {quote(value)} could not be verified"
-            yield Problem(path, f"{seen}: this provider's encrypted content begins with {_ENCRYPTED_PREFIX!r}", "risk")
+            yield Problem(path, f"{seen}: this provider's encrypted content begins with {prefix!r}", "risk")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.conformance.body_types import find_type_problems
+from segue.conformance.body_types import find_range_problems, find_type_problems
 from segue.conformance.chat_types import OBJECT, TOOL_CHOICE_WORDS
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.openai_responses.tools import TOOL_TYPES
@@ -72,6 +72,13 @@ MEMBERS = {
     }.items()
 }
 SPEC = object_of(None, **MEMBERS)
+
+
+# OAI-RESP-26
+@table.rule("OAI-RESP-26")
+def options_in_range(request: ResponsesRequest) -> Iterator[Problem]:
+    """Numbers are in the range of the published schema: temperature 0 to 2, top_p 0 to 1, top_logprobs 0 to 20."""
+    return find_range_problems(SPEC, request.body)
 
 
 # OAI-RESP-26

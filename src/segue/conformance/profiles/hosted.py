@@ -206,15 +206,41 @@ def zai_messages(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.id", f"{reason}: {seen}")
 
 
-# COMP-11 covers these.
-_ZAI_CHECKS = frozenset({"calls_have_results", "ids_unique_in_conversation"})
+# OAI-CHAT-22
+@_ZAI.rule("OAI-CHAT-22", severity="risk")
+def zai_keys(request: ChatRequest) -> Iterator[Problem]:
+    """Messages have only documented keys, and those of the assistant reasoning_content: the preserved thinking."""
+    kept = {f"{message.path}.reasoning_content" for message in request.messages if message.role == "assistant"}
+    yield from (problem for problem in openai_chat.no_unknown_keys(request) if problem.path not in kept)
+
+
+# COMP-11 covers the first two.
+_ZAI_CHECKS = frozenset({"calls_have_results", "ids_unique_in_conversation", "no_unknown_keys"})
 
 
 # ----------------------------------------------------------------------------------------------------------- openrouter
 
 _OPENROUTER: RuleTable[ChatRequest] = RuleTable()
+# Names here have a maker; `openrouter/auto` may be a model of any.
+_ANY_MAKER = ("", "openai", "openrouter")
+
+
+def _may_be_openai(model: Model) -> bool:
+    return model.family == "gpt" or (not model.family and model.name.rpartition("/")[0] in _ANY_MAKER)
+
+
 GEMINI_3 = ModelFilter("Gemini 3 and newer", lambda model: model.family == "gemini" and model.at_least(3))
+MAYBE_OPENAI = ModelFilter("OpenAI's models, and names without a maker", _may_be_openai)
 CLAUDE = ModelFilter("Claude models", lambda model: model.family == "claude")
+
+
+# OAI-CHAT-01
+@_OPENROUTER.rule("OAI-CHAT-01", applies_to=MAYBE_OPENAI)
+def openrouter_ids(request: ChatRequest) -> Iterator[Problem]:
+    """For OpenAI's models the id of a call has at most 40 characters; models of other makers accept longer ones."""
+    severity: Severity | None = None if request.model.family else "risk"
+    for problem in openai_chat.call_id_short(request):
+        yield Problem(problem.path, problem.message, severity)
 
 
 def _last_user_index(request: ChatRequest) -> int:
@@ -296,7 +322,7 @@ PROFILES = (
     Profile("fireworks", "Fireworks AI", _FIREWORKS, OPENAI_ONLY | KEY_CHECKS, OPENAI_LIMITS),
     Profile("groq", "GroqCloud", _GROQ, OPENAI_ONLY | KEY_CHECKS, OPENAI_LIMITS),
     Profile("minimax", "MiniMax", _MINIMAX, OPENAI_ONLY | PAIRING_CHECKS | {"minimax_arguments"}, OPENAI_LIMITS),
-    Profile("openrouter", "OpenRouter", _OPENROUTER, OPENAI_ONLY | {"no_unknown_keys"}, OPENAI_LIMITS),
+    Profile("openrouter", "OpenRouter", _OPENROUTER, OPENAI_ONLY | {"no_unknown_keys", "call_id_short"}, OPENAI_LIMITS),
     Profile("xai", "xAI", _XAI, OPENAI_ONLY | {"assistant_has_content", "others_have_content"}, OPENAI_LIMITS),
     Profile("z.ai", "Z.ai", _ZAI, OPENAI_ONLY | PAIRING_CHECKS | _ZAI_CHECKS, OPENAI_LIMITS),
 )

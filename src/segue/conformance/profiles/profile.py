@@ -33,13 +33,15 @@ class Profile(msgspec.Struct, Generic[R], frozen=True):
                 yield rule.with_severity("risk") if rule.name in self.downgraded else rule
 
 
-# Checks of OpenAI's own limits, and of reasoning effort with function tools.
-OPENAI_ONLY = frozenset({"no_effort_with_functions"})
-OPENAI_LIMITS = frozenset({"tools_within_limits"})
+# Checks of what only OpenAI's own service refuses, and of its limits, which other servers may share.
+OPENAI_ONLY = frozenset({"no_effort_with_functions", "search_supported"})
+OPENAI_LIMITS = frozenset({"tools_within_limits", "options_in_range", "audio_supported", "system_role_supported"})
 KEY_CHECKS = frozenset({"no_unknown_keys", "no_error_flag"})
 PAIRING_CHECKS = frozenset(
     {"results_match_calls", "one_result_per_call", "ids_unique_in_turn", "no_system_among_results"}
 )
 # Servers with a chat template compare no ids: unpaired calls and results reach the model unchanged.
 TEMPLATE_SERVER_CHECKS = OPENAI_LIMITS | PAIRING_CHECKS | {"calls_have_results", "names_valid", "results_are_text"}
-SELF_HOSTED = OPENAI_ONLY | {"call_id_short", "arguments_are_strings", "no_unknown_keys", "minimax_arguments"}
+SELF_HOSTED = OPENAI_ONLY | {
+    *("call_has_id", "call_id_short", "arguments_are_strings", "no_unknown_keys", "minimax_arguments"),
+}

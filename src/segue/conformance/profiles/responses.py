@@ -40,7 +40,9 @@ PROFILES = (
         _DEEPSEEK,
         # Reasoning is plain text, without an id and not bound to the item after it.
         frozenset({"pairs_not_interrupted", "reasoning_followed", "calls_keep_reasoning", "messages_keep_reasoning"})
+        | {"reasoning_keeps_id"}
         | {"messages_before_calls", "no_references_without_store", "item_ids_valid"},
+        frozenset({"options_in_range"}),
         base=openai_responses.RULE_SET,
     ),
 )

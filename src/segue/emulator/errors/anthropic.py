@@ -184,7 +184,9 @@ def _property_error(broken: BrokenRule) -> ApiError:
 
 
 def _type_error(broken: BrokenRule) -> ApiError:
-    """ANT-42: what the validation of the body does not report, in a block."""
+    """ANT-42: what the validation of the body does not report: the effort, and types in a block."""
+    if broken.steps[-1:] == ("effort",):
+        return invalid_request(broken.message.removeprefix("The model returned the following errors: "))
     return _field_error(_BLOCK, _BLOCK)(broken)
 
 

@@ -6,6 +6,7 @@ error it quotes: `The model returned the following errors: …`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -129,6 +130,7 @@ def _text_error(broken: BrokenRule) -> ApiError:
 
 # ------------------------------------------------------------------------------------------------------------ the model
 
+_MEDIA_ERROR = re.compile("This model doesn't support the (?:video content block|s3Uri)|extraneous key")
 _MEMBERS = {
     "toolUse": {"toolUseId": "id"},
     "toolResult": {"toolUseId": "tool_use_id"},
@@ -195,6 +197,13 @@ def _claude_error(number: str) -> ErrorBuilder:
     return lambda broken: _wrap_model_error(build_error(_to_messages_rule(broken)))
 
 
+def _service_model_or_media_error(broken: BrokenRule) -> ApiError:
+    """BED-09: mismatches with the service model, then media that the model does not support."""
+    if _MEDIA_ERROR.match(broken.message):
+        return validation_error(broken.message)
+    return _service_model_error(_other_message)(broken)
+
+
 def _mistral_error(broken: BrokenRule) -> ApiError:
     """MIS-01"""
     message = f"Tool call id was {text_or_empty(broken.value)} but must be a-z, A-Z, 0-9, with a length of 9."
@@ -210,7 +219,7 @@ RULES: Mapping[str, ErrorBuilder] = {
     "BED-06": _fixed_error(_START),
     "BED-07": lambda broken: validation_error(f"messages.{_message_index(broken)}.content: {_APART}"),
     "BED-08": _text_error,
-    "BED-09": _service_model_error(_other_message),
+    "BED-09": _service_model_or_media_error,
     "BED-10": _service_model_error(_ALTERNATE),
     "BED-11": _service_model_error(
         "User messages cannot contain reasoning content. Please remove the reasoning content and try again."

@@ -86,6 +86,11 @@ def _option_entry(broken: BrokenRule) -> dict[str, Any]:
     """MIS-17"""
     mismatch = next((each for each in find_mismatches(SPEC, broken.body) if each.path == broken.path), None)
     spec = mismatch.spec if mismatch is not None else STRING
+    if mismatch is not None and mismatch.kind in ("short", "long"):
+        below = mismatch.kind == "short"
+        side, bound = ("greater", spec.minimum) if below else ("less", spec.maximum)
+        error_type = "greater_than_equal" if below else "less_than_equal"
+        return _entry_at(broken, error_type, f"Input should be {side} than or equal to {bound:g}")
     kind = next((option.kind for option in spec.any_of), spec.kind)
     if is_missing(broken) or kind in ("string", "list"):
         return _type_entry(broken, "list" if kind == "list" else "string")

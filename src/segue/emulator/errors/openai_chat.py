@@ -7,6 +7,7 @@ Errors come from two layers with different path formats: the schema, which is ch
 from __future__ import annotations
 
 from segue.conformance.chat_types import SPEC
+from segue.conformance.values import is_object
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
 from segue.emulator.errors.openai_style import (
     NAME_PATTERN,
@@ -89,6 +90,10 @@ def _duplicate_id_error(broken: BrokenRule) -> ApiError:
 
 
 def _content_error(broken: BrokenRule) -> ApiError:
+    if member(broken.value, "type") == "input_audio":
+        where = f"messages[{message_index(broken)}]"
+        message = f"Invalid '{where}'. Content blocks are expected to be either text or image_url type."
+        return ApiError(400, message, code="invalid_value", param=where)
     if broken.value is not None:
         return schema_error(broken, ValueSpec("one of a string or array of objects", minimum=1))
     message = "Invalid value for 'content': expected a string, got null."
@@ -104,6 +109,13 @@ def _part_error(broken: BrokenRule) -> ApiError:
     return ApiError(400, message, code="invalid_value", param=where)
 
 
+def _system_error(broken: BrokenRule) -> ApiError:
+    if broken.steps[-1:] != ("role",):
+        return _missing_results_error(broken)
+    message = f"Unsupported value: '{broken.path}' does not support '{broken.value}' with this model."
+    return ApiError(400, message, code="unsupported_value", param=broken.path)
+
+
 def _tools_error(broken: BrokenRule) -> ApiError:
     if broken.path == "tools":
         return schema_error(broken, ValueSpec("an array of objects", maximum=128))
@@ -116,7 +128,9 @@ def _type_value_error(broken: BrokenRule) -> ApiError:
 
 
 def _type_error(broken: BrokenRule) -> ApiError:
-    """OAI-CHAT-23"""
+    """OAI-CHAT-23. The validation of types reports values out of range."""
+    if broken.path == "web_search_options" and is_object(broken.value):
+        return ApiError(400, "Web search options not supported with this model.", param=broken.path)
     mismatch = next((each for each in find_mismatches(SPEC, broken.body) if each.path == broken.path), None)
     if mismatch is None or mismatch.kind == "missing":
         return schema_error(broken, ValueSpec())
@@ -153,7 +167,7 @@ _RULES: dict[str, ErrorBuilder] = {
     "OAI-CHAT-11": _content_error,
     "OAI-CHAT-12": _part_error,
     "OAI-CHAT-13": unknown_parameter_error,
-    "OAI-CHAT-15": _missing_results_error,
+    "OAI-CHAT-15": _system_error,
     "OAI-CHAT-16": _tools_error,
     "OAI-CHAT-17": error_with_values(
         lambda f: _EFFORT.format(text_or_empty(f.value_at("model")) or "this model"), param="reasoning_effort"

@@ -152,6 +152,9 @@ def _part_error(broken: BrokenRule) -> ApiError:
 
 
 def _output_error(broken: BrokenRule) -> ApiError:
+    if broken.steps[-1:] == ("file_data",) and isinstance(broken.value, str):
+        message = f"Invalid '{broken.path}'. Expected a base64-encoded data URL with a valid file MIME type"
+        return ApiError(400, message, code="invalid_value", param=broken.path)
     at_output = broken.steps[2:3] == ("output",)
     if at_output and _item_type(broken) == "computer_call_output" and len(broken.steps) == 3:
         return schema_error(broken, ValueSpec("an object"))

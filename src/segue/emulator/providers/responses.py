@@ -23,7 +23,7 @@ from segue.emulator.providers.provider import (
     post_route,
 )
 from segue.wire.base import ApiError
-from segue.wire.openai_responses.reply import render_usage
+from segue.wire.openai_responses.reply import render_envelope, render_usage
 from segue.wire.stream.events import arguments_text
 from segue.wire.vendor_tools.convert import restore_client_call
 
@@ -34,24 +34,6 @@ _INCOMPLETE_REASONS: dict[Finish, str] = {
     "length": "max_output_tokens",
     "pause": "max_output_tokens",
     "filter": "content_filter",
-}
-# Fields of the request that a response echoes, with their defaults.
-_ECHOED_FIELDS: JsonObject = {
-    "background": False,
-    "instructions": None,
-    "max_output_tokens": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "reasoning": {"effort": None, "summary": None},
-    "store": True,
-    "temperature": 1.0,
-    "text": {"format": {"type": "text"}},
-    "tool_choice": "auto",
-    "tools": [],
-    "top_p": 1.0,
-    "truncation": "disabled",
-    "user": None,
 }
 _OPENING_FIELDS: JsonObject = {"summary": [], "content": [], "arguments": "", "input": "", "status": "in_progress"}
 _ITEMS_WITH_REASONING = ("function_call", "custom_tool_call", "message")
@@ -205,18 +187,12 @@ class OpenAIResponses(Provider):
         states = [*["completed"] * (len(reply.blocks) - 1), status]
         cut = len(reply.blocks) - 1 if status == "incomplete" else None
         items = [self._output_item(context, block, at, states[at]) for at, block in enumerate(reply.blocks)]
-        request_body = context.body
+        reason = _INCOMPLETE_REASONS.get(reply.finish)
         body: JsonObject = {
-            "id": reply.id,
-            "object": "response",
-            "created_at": reply.created,
+            **render_envelope(reply.id or "", reply.created, reply.model, context.body),
+            "completed_at": reply.created if status == "completed" else None,
             "status": status,
-            "error": None,
-            "incomplete_details": {"reason": _INCOMPLETE_REASONS[reply.finish]}
-            if reply.finish in _INCOMPLETE_REASONS
-            else None,
-            **{key: request_body.get(key, default) for key, default in _ECHOED_FIELDS.items()},
-            "model": reply.model,
+            "incomplete_details": None if reason is None else {"reason": reason},
             "output": items,
             "usage": render_usage(reply.usage or Usage()),
         }

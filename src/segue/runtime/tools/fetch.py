@@ -14,6 +14,7 @@ import http.client
 import re
 import socket
 import ssl
+import string
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -43,6 +44,10 @@ _MIN_CONVERSION_TIME = 1.0
 _MAX_REDIRECTS = 5
 _HEADERS = {"User-Agent": "segue", "Accept": "text/html,text/*;q=0.9,*/*;q=0.5", **ACCEPT_ENCODING}
 _MAX_HOST = 253
+_PERCENT = re.compile("%[0-9A-Fa-f]{2}")
+_UNRESERVED = {f"%{ord(letter):02X}": letter for letter in string.ascii_letters + string.digits + "-._~"}
+# A server may decode this to `..`, and to the path of another page.
+_ENCODED_DOTS = re.compile(r"\.\.(?:%2F|%5C)|(?:%2F|%5C)\.\.", re.IGNORECASE)
 _CUT_OFF = "the connection ended before the end of the page"
 # Codecs of the encodings on the web (Encoding Standard). Others of Python are no encodings of pages, and some are slow.
 _WEB_CODEC = re.compile(
@@ -82,7 +87,10 @@ _HostLookup: TypeAlias = Callable[[str, int], tuple[str, ...]]
 
 
 def normalize_url(url: str) -> str:
-    """Return the URL in the form that rules match: lower-case host, no fragment; `ToolError` if it has a password."""
+    """Return the URL in the form that rules match; `ToolError` if it has a password.
+
+    The host is in lower case, `..` is resolved, letters are not percent-encoded, and there is no fragment.
+    """
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -106,13 +114,27 @@ def normalize_url(url: str) -> str:
     host = f"[{host}]" if ":" in host else host
     default_port = {"http": 80, "https": 443}[parts.scheme]
     netloc = host if port in (None, default_port) else f"{host}:{port}"
-    return urlunsplit((parts.scheme, netloc, _percent_encode(parts.path) or "/", _percent_encode(parts.query), ""))
+    path = _resolve_dots(_percent_encode(parts.path))
+    return urlunsplit((parts.scheme, netloc, path, _percent_encode(parts.query), ""))
 
 
 def _percent_encode(text: str) -> str:
-    return "".join(
+    """Encode what is not ASCII, and decode what need not be encoded."""
+    encoded = "".join(
         letter if letter.isascii() else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in text
     )
+    return _PERCENT.sub(lambda code: _UNRESERVED.get(code[0].upper(), code[0].upper()), encoded)
+
+
+def _resolve_dots(path: str) -> str:
+    kept: list[str] = []
+    for name in path.removeprefix("/").split("/"):
+        if name == "..":
+            kept = kept[:-1]
+        elif name != ".":
+            kept.append(name)
+    is_folder = path.rpartition("/")[2] in (".", "..")
+    return f"/{'/'.join([*kept, *[''][:is_folder]])}"
 
 
 def _join_url(url: str, target: str) -> str:
@@ -142,6 +164,8 @@ def _approval_request(url: str, addresses: tuple[str, ...]) -> ApprovalRequest:
     host, _ = _split_host(url)
     if find_host_reach(host, addresses) == "public":
         site = "/".join(url.split("/")[:3])
+        if _ENCODED_DOTS.search(url):
+            return ApprovalRequest("fetch_url", url, f"fetch {url}", allowed_by="name", changes=False)
         scopes = (ApprovalScope(f"all of {site}", (f"fetch_url({site}/*)",)),)
         return ApprovalRequest("fetch_url", url, f"fetch {url}", changes=False, scopes=scopes)
     local = next((address for address in addresses if find_reach(address) != "public"), host)

@@ -8,8 +8,9 @@ import shutil
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from segue.runtime.environ import child_environment
 from segue.runtime.masking import find_hidden_secrets, protect_process_memory
 from segue.runtime.threads import run_in_thread
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, PartForm, Result, Tool, ToolError
+from segue.runtime.tools.guarded_paths import GuardedPaths
 from segue.runtime.tools.shell_commands import find_commands, list_part_forms, split_simple_commands
 from segue.runtime.tools.shell_process import Remainder, ShellProcess
 from segue.runtime.tools.shell_sandbox import ShellSandbox
@@ -90,8 +92,17 @@ async def _run_sandboxed(
     outside = _approval_request(arguments, context.folder, tool="unsandboxed_shell")
     if context.is_allowed(outside):
         return await _run(arguments, context, environment)
-    result = await _run(arguments, context, environment, sandbox)
-    cause = sandbox.find_cause(str(result.content)) if result.error else None
+    result, moved = await _run_inside(arguments, context, environment, sandbox)
+    if result.error and sandbox.has_not_started(str(result.content)):
+        # A path was removed while it was being mounted.
+        result, moved = await _run_inside(arguments, context, environment, sandbox)
+    if moved:
+        cause = (
+            f"the command created files that other programs run automatically; they were renamed: {', '.join(moved)}"
+        )
+        result = Result("\n".join(part for part in (str(result.content), f"[{cause}]") if part), error=True)
+    else:
+        cause = sandbox.find_cause(str(result.content)) if result.error else None
     if cause is None:
         return result
     title = f"{outside.title} again outside of the sandbox; it failed inside: {cause[:_MAX_CAUSE]}"
@@ -104,11 +115,24 @@ async def _run_sandboxed(
     return Result(f"[failed in the sandbox ({cause[:_MAX_CAUSE]}) and run again outside]\n{again.content}", again.error)
 
 
+async def _run_inside(
+    arguments: Arguments, context: Context, environment: Callable[[], Mapping[str, str]], sandbox: ShellSandbox
+) -> tuple[Result, list[str]]:
+    """Run a command inside of the sandbox; return also the guarded paths that it created, which were renamed."""
+    guarded = sandbox.start(await run_in_thread(GuardedPaths.find, context.folder))
+    moved: list[str] = []
+    try:
+        result = await _run(arguments, context, environment, partial(sandbox.wrap, guarded=guarded))
+    finally:
+        moved += await run_in_thread(sandbox.end, guarded)
+    return result, moved
+
+
 async def _run(
     arguments: Arguments,
     context: Context,
     environment: Callable[[], Mapping[str, str]],
-    sandbox: ShellSandbox | None = None,
+    wrap: Callable[[Sequence[str], Path], Sequence[str]] = lambda argv, _: argv,
 ) -> Result:
     command: str = arguments["command"]
     if "\0" in command:
@@ -119,7 +143,7 @@ async def _run(
     protect_process_memory()
     try:
         process = await ShellProcess.start(
-            argv if sandbox is None else sandbox.wrap(argv, context.folder),
+            await run_in_thread(wrap, argv, context.folder),
             context.folder,
             {**environment(), **_NONINTERACTIVE_ENV, "PWD": str(context.folder)},
         )

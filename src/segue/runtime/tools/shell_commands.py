@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from segue.runtime.guarded_names import has_guarded_part
 from segue.runtime.tool_types import PartForm
-from segue.runtime.tools.shell_risks import find_risky_arguments, has_risky_options, may_write
+from segue.runtime.tools.shell_coverage import Coverage, ShellWord, find_coverage
 from segue.runtime.tools.shell_wrappers import unwrap
 
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
@@ -38,12 +37,12 @@ _MAX_STARTS = 32
 _MAX_NAME = 64
 _EXPANSION = re.compile(r"[$*?\[{]")
 # A word that may expand to a guarded name: `.gi*`, `{.git,x}`. `.[dev]` matches no name that is long enough.
-_HIDDEN_NAME = re.compile(r"(?:^|/)\.(?!\[[^]/]*\]$)[^/]*[*?\[{$]|[{,]\.")
-_VARIABLE = re.compile(r"\$\{\w+\}")
+_HIDDEN_NAME = re.compile(r"(?:^|/)\.(?!\[[^]/]*\]$)[^/]*[*?\[{]|[{,]\.")
 _OPEN_VARIABLE = re.compile(r"\$\{\w+\Z")
-_PARAMETER = re.compile(r"\$(?:\w+|\{\w+\}|[@*#?!$-])")
-# The last word of the command before.
-_LAST_WORD = re.compile(r"\$(?:_(?!\w)|\{_\})")
+# A parameter may hold an option, several words or a guarded name. These two are paths in every shell.
+_PARAMETER = re.compile(r"\$(?:\w|[{@*#?!$-])")
+_COMPLEX_PARAMETER = re.compile(r"\$\{(?!\w+\})")
+_KNOWN_PARAMETER = re.compile(r"\A\$(?:HOME|PWD|\{HOME\}|\{PWD\})(?=/|\Z)")
 
 
 class _Word(Struct, frozen=True):
@@ -178,7 +177,7 @@ def list_part_forms(commands: Sequence[str], folder: Path) -> tuple[tuple[PartFo
     A glob that begins with `*` and has a fixed part may match a file in the folder with the name of an option. If there
     is none, the glob is harmless, unless another of the commands may create a file or change the folder.
     """
-    has_options = any("*" in command for command in commands) and _has_option_files(folder)
+    has_options = any("*" in command or "[" in command for command in commands) and _has_option_files(folder)
     writers = [at for at, command in enumerate(commands) if _may_write(command)]
     return tuple(
         list_forms(command, may_match_option=has_options or any(writer != at for writer in writers))
@@ -187,14 +186,14 @@ def list_part_forms(commands: Sequence[str], folder: Path) -> tuple[tuple[PartFo
 
 
 def _may_write(command: str) -> bool:
-    words = [word.text for word in _parse_arguments(command)]
-    inner = unwrap(words)
-    return inner.start is None or not inner.is_recognized or may_write(words[inner.start])
+    words = _parse_arguments(command)
+    inner = unwrap([word.text for word in words])
+    return inner.start is None or not inner.is_recognized or _find_coverage(words[inner.start :]).may_write
 
 
 def _has_option_files(folder: Path) -> bool:
     try:
-        return any(path.name.startswith("-") for path in folder.iterdir())
+        return any(path.name.startswith(("-", "@")) for path in folder.iterdir())
     except OSError:
         return True
 
@@ -202,9 +201,9 @@ def _has_option_files(folder: Path) -> bool:
 def list_forms(command: str, *, may_match_option: bool = True) -> tuple[PartForm, ...]:
     """Return the forms of a simple command that an allow rule may match.
 
-    The forms are the whole command and, after plain wrappers only, the inner command. A rule must contain the risky
-    arguments; for the whole command also the wrappers and the program that they run. `may_match_option` states whether
-    a file may have the name of an option.
+    The forms are the whole command and, after plain wrappers only, the inner command. A rule must contain the words
+    that no wildcard covers; for the whole command also the wrappers and the program that they run. `may_match_option`
+    states whether a file may have the name of an option.
     """
     words = _parse_arguments(command)
     texts = [word.text for word in words]
@@ -212,46 +211,46 @@ def list_forms(command: str, *, may_match_option: bool = True) -> tuple[PartForm
     if inner.start is None or not inner.is_recognized:
         is_harmless = inner.is_plain and inner.is_recognized
         return (PartForm(command, () if is_harmless else tuple(texts)),)
-    risky = tuple(_find_risky_arguments(words[inner.start :], may_match_option=may_match_option))
-    whole = PartForm(command, (*texts[: inner.start + 1], *risky) if inner.start else risky)
+    found = _find_coverage(words[inner.start :], may_match_option=may_match_option)
+    before = texts[: inner.start + 1] if inner.start else ()
+    whole = PartForm(command, (*before, *found.uncovered), found.operands)
     if not inner.start or not inner.is_plain:
         return (whole,)
-    return whole, PartForm(command[words[inner.start].start :], risky)
+    return whole, PartForm(command[words[inner.start].start :], found.uncovered, found.operands)
 
 
-def _find_risky_arguments(words: Sequence[_Word], *, may_match_option: bool) -> Iterator[str]:
-    if _EXPANSION.search(words[0].shape):
-        yield words[0].text
-    is_open = has_risky_options(words[0].text)
-    for word in words[1:]:
-        is_hidden = _HIDDEN_NAME.search(word.shape) or _LAST_WORD.search(word.shape)
-        may_be_file = is_open and (may_match_option or not word.shape.strip("*?"))
-        if _may_become_option(word.shape, may_be_file=may_be_file) or (is_open and is_hidden):
-            yield word.text
-    hiding = {word.text for word in words[1:] if _may_hide_name(word.shape)}
-    yield from find_risky_arguments([word.text for word in words], hiding)
+def _find_coverage(words: Sequence[_Word], *, may_match_option: bool = True) -> Coverage:
+    found = find_coverage([_make_shell_word(word.text, word.shape, may_match_option) for word in words])
+    program = [words[0].text] if _EXPANSION.search(words[0].shape) else []
+    # `${a[$(b)]}` runs a command, `${a:=b}` sets a variable.
+    complex_words = [word.text for word in words[1:] if _COMPLEX_PARAMETER.search(word.shape)]
+    more = [text for text in (*program, *complex_words) if text not in found.uncovered]
+    return structs.replace(found, uncovered=(*more, *found.uncovered)) if more else found
 
 
-def _may_hide_name(shape: str) -> bool:
-    """Return whether a variable, set or not, may complete a guarded name: `$X.git`, `.github/$X`."""
-    if not _PARAMETER.search(shape):
-        return False
-    is_glued = any("$" in part and _PARAMETER.sub("", part) for part in re.split("[/=]", shape))
-    return is_glued or has_guarded_part(PurePosixPath(_PARAMETER.sub("", shape)).parts)
+def _make_shell_word(text: str, shape: str, may_match_option: bool) -> ShellWord:
+    has_parameter = _PARAMETER.search(_KNOWN_PARAMETER.sub("", shape)) is not None
+    return ShellWord(
+        text,
+        may_be_option=has_parameter or _may_become_option(shape, may_match_option or not shape.strip("*?")),
+        may_be_many=has_parameter or _EXPANSION.search(shape) is not None,
+        may_be_guarded=has_parameter or _HIDDEN_NAME.search(shape) is not None,
+    )
 
 
-def _may_become_option(shape: str, *, may_be_file: bool) -> bool:
-    """Return whether expansion may yield an option: `{--output=a,b}`, `${X:---output=a}`, `-$X`, `[-]o`.
-
-    So may a glob, if a file has the name of an option.
-    """
-    bare = _VARIABLE.sub("$", shape)
-    if "$" in bare and ("-" in bare or "{" in bare):
-        return True
-    first = bare[:1]
-    if first == "*":
-        return may_be_file
-    return (first in ("{", "[") and "-" in bare) or (first == "?" and len(bare) > 1) or (first == "-" and "{" in bare)
+def _may_become_option(shape: str, may_match_option: bool) -> bool:
+    """Return whether a glob or braces may expand to an option: `{--output=a,b}`, `[-]o`, `*`."""
+    match shape[:1]:
+        case "*":
+            return may_match_option
+        case "{":
+            return "-" in shape or "@" in shape
+        case "[":
+            return may_match_option or "-" in shape or "@" in shape
+        case "?":
+            return len(shape) > 1
+        case first:
+            return first == "-" and "{" in shape
 
 
 def find_commands(text: str) -> tuple[str, ...]:

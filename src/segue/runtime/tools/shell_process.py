@@ -1,4 +1,4 @@
-"""A shell command that runs under a supervisor, as an asynchronous process.
+"""A command or an MCP server that runs under a supervisor, as an asynchronous process.
 
 No process of the command outlives it, except those that `end` returns. If segue ends in any way, the supervisor ends
 the command.
@@ -10,10 +10,13 @@ import asyncio
 import marshal
 import os
 import signal
+import socket
 import sys
-from collections.abc import Mapping, Sequence
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process, SubprocessStreamProtocol
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from msgspec import Struct
 
@@ -32,75 +35,89 @@ class Remainder(Struct, frozen=True):
     has_unknown: bool = False
 
 
-class ShellProcess:
-    """A running command. `output` is its output and that of the processes that it started."""
+class SupervisedProcess:
+    """A running command. `stdin`, `stdout` and `stderr` are its pipes, and those of the processes that it started."""
+
+    _stdin = PIPE
+    _stderr = PIPE
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: Process,
+        ended: asyncio.Event,
+        close: Callable[[], None],
+        status: asyncio.StreamReader,
         control: asyncio.StreamWriter,
-        output: _Pipe,
-        status: _Pipe,
     ) -> None:
         self._process = process
+        self._ended = ended
+        self.close = close
+        self._status = status
         self._control = control
-        self._output_pipe = output
-        self._status_pipe = status
         self._left: list[str] = []
         self._has_unknown = False
-        self.output = output.stream
+        self._is_killed = False
+        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
         self._exit_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._status_task = asyncio.ensure_future(self._read_status())
 
     @classmethod
-    async def start(cls, argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> ShellProcess:
+    async def start(
+        cls,
+        argv: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> Self:
         """Start a command; `OSError` if that is not possible."""
-        output = await _Pipe.open()
-        try:
-            status = await _Pipe.open()
-        except BaseException:
-            output.close()
-            raise
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *_SUPERVISOR,
-                str(status.writing),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=output.writing,
-                stderr=output.writing,
-                cwd=folder,
-                env={name: os.environ[name] for name in _LIBRARY_PATHS if name in os.environ},
-                pass_fds=(status.writing,),
-                start_new_session=True,
-            )
-        except BaseException:
-            output.close()
-            status.close()
-            raise
-        output.close_writing()
-        status.close_writing()
-        assert process.stdin is not None
+        loop = asyncio.get_running_loop()
+        own, other = socket.socketpair()
+        with other:
+            try:
+                status, control = await asyncio.open_connection(sock=own)
+            except BaseException:
+                own.close()
+                raise
+            try:
+                transport, protocol = await loop.subprocess_exec(
+                    lambda: _Protocol(limit=_CHUNK, loop=loop),
+                    sys.executable,
+                    *_SUPERVISOR,
+                    str(other.fileno()),
+                    stdin=cls._stdin,
+                    stderr=cls._stderr,
+                    cwd=folder,
+                    env={name: os.environ[name] for name in _LIBRARY_PATHS if name in os.environ},
+                    pass_fds=(other.fileno(),),
+                    start_new_session=True,
+                )
+            except BaseException:
+                control.close()
+                raise
         # Python changes the environment of its own process (LC_CTYPE), so that of the command is sent separately.
         data = marshal.dumps((list(argv), dict(environment)))
-        process.stdin.write(len(data).to_bytes(4, "big") + data)
-        return cls(process, process.stdin, output, status)
+        control.write(len(data).to_bytes(4, "big") + data)
+        return cls(Process(transport, protocol, loop), protocol.ended, transport.close, status, control)
 
     async def wait(self) -> int:
         """Return the exit code of the command, negative for a signal; processes that it started may still run."""
         return await asyncio.shield(self._exit_code)
 
+    def kill(self) -> None:
+        """Let the supervisor kill the command and all its processes."""
+        self._is_killed = True
+        self._control.write_eof()
+
     async def end(self) -> Remainder:
         """End the command and all its processes: SIGTERM, then SIGKILL. If cancelled while waiting, kill at once."""
         try:
-            if not self._exit_code.done():
+            if not self._exit_code.done() and not self._is_killed:
                 self._control.write(b"T")
                 async with asyncio.timeout(_GRACE):
                     await self.wait()
         except TimeoutError:
             pass
         finally:
-            self._control.close()
+            self.kill()
             # The command can stop its supervisor.
             self._signal_supervisor(signal.SIGCONT)
         try:
@@ -111,8 +128,7 @@ class ShellProcess:
             self._signal_supervisor(signal.SIGKILL)
         finally:
             self._status_task.cancel()
-            self._output_pipe.close()
-            self._status_pipe.close()
+            self._control.close()
         return Remainder(tuple(self._left), self._has_unknown)
 
     def _signal_supervisor(self, number: int) -> None:
@@ -122,49 +138,51 @@ class ShellProcess:
                 os.kill(self._process.pid, number)
 
     async def _read_status(self) -> None:
-        while line := (await self._status_pipe.stream.readline()).decode(errors="replace").rstrip("\n"):
-            kind, _, value = line.partition(" ")
-            match kind:
-                case "exit" if not self._exit_code.done():
-                    self._exit_code.set_result(int(value))
-                case "left":
-                    self._left.append(value)
-                case _:
-                    self._has_unknown = True
-        code = await self._process.wait()
+        # The connection is reset if the supervisor was killed before it read everything.
+        with suppress(ConnectionError):
+            while line := (await self._status.readline()).decode(errors="replace").rstrip("\n"):
+                kind, _, value = line.partition(" ")
+                match kind:
+                    case "exit" if not self._exit_code.done():
+                        self._exit_code.set_result(int(value))
+                    case "left":
+                        self._left.append(value)
+                    case _:
+                        self._has_unknown = True
+        # `Process.wait` would also wait for the pipes, which other processes may hold.
+        await self._ended.wait()
+        code = self._process.returncode or 0
         if not self._exit_code.done():
             self._exit_code.set_result(code)
         # The command can kill its supervisor.
         self._has_unknown |= code != 0
 
 
-class _Pipe:
-    """A pipe that a child process writes to and this process reads from."""
+class ShellProcess(SupervisedProcess):
+    """A command without input, whose `stdout` is its output and that of the processes that it started."""
 
-    def __init__(self, stream: asyncio.StreamReader, transport: asyncio.ReadTransport, writing: int) -> None:
-        self.stream = stream
-        self.writing = writing
-        self._transport = transport
+    _stdin = DEVNULL
+    _stderr = STDOUT
 
-    @classmethod
-    async def open(cls) -> _Pipe:
-        reading, writing = os.pipe()
-        stream = asyncio.StreamReader(limit=_CHUNK)
-        loop = asyncio.get_running_loop()
+    async def end(self) -> Remainder:
         try:
-            transport, _ = await loop.connect_read_pipe(
-                lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb")
-            )
-        except BaseException:
-            os.close(writing)
-            raise
-        return cls(stream, transport, writing)
+            return await super().end()
+        finally:
+            self.close()
 
-    def close_writing(self) -> None:
-        if self.writing >= 0:
-            os.close(self.writing)
-            self.writing = -1
+    @property
+    def output(self) -> asyncio.StreamReader:
+        assert self.stdout is not None
+        return self.stdout
 
-    def close(self) -> None:
-        self.close_writing()
-        self._transport.close()
+
+class _Protocol(SubprocessStreamProtocol):
+    """Sets `ended` at the end of a process, even if its pipes are open."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit, loop)
+        self.ended = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.ended.set()

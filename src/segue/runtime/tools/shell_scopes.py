@@ -1,8 +1,7 @@
 """The wider scopes that an approval prompt offers for a shell command: `git log *`, then `git *`.
 
-They are allow rules like any others: options that run a program or write a file are never matched by their wildcards,
-and every part of a command has to be matched. None is offered for programs that run any code or are dangerous with
-any arguments.
+They are allow rules like any others: their wildcards cover reading forms only, and every part of a command has to be
+matched. None is offered for programs that run any code or are dangerous with any arguments.
 """
 
 from __future__ import annotations

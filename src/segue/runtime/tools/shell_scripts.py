@@ -15,11 +15,13 @@ _MAX_SCRIPT = 2_000
 def _delimited(delimiter: str, *, has_sets: bool = True) -> str:
     """Return the pattern of a text up to a delimiter.
 
-    Programs differ in whether a delimiter in a set (`[/]`) ends the text, so a set must not contain it.
+    Programs differ in where a set (`[a/]`) ends, and in whether a delimiter in it ends the text. So a set may contain
+    neither a delimiter nor a bracket, other than those of a class (`[:alpha:]`) and a `]` at its beginning.
     """
     plain = rf"(?!{delimiter})[^\\\n\[]" if has_sets else rf"(?!{delimiter})[^\\\n]"
-    sets = rf"|\[\^?\]?(?:(?!{delimiter})[^\]\\\n]|\\.)*\]" if has_sets else ""
-    return rf"(?:{plain}|\\.{sets})*{delimiter}"
+    member = rf"\[:[a-z]+:\]|(?!{delimiter})[^\[\]\\\n]|\\[^\[\]\n]"
+    sets = rf"|\[\^?+\]?+(?:{member})*+\]" if has_sets else ""
+    return rf"(?:{plain}|\\.{sets})*+{delimiter}"
 
 
 # --------------------------------------------------------------------------------------------------------------- sed
@@ -27,16 +29,19 @@ def _delimited(delimiter: str, *, has_sets: bool = True) -> str:
 _SED_SPACE = re.compile(r"[\s;]*")
 _SED_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/{_delimited('/')}[IM]*)"
 _SED_PREFIX = re.compile(rf"(?:{_SED_ADDRESS}(?:[ \t]*,[ \t]*(?:[+~]\d+|{_SED_ADDRESS}))?)?[ \t]*!?[ \t]*")
+# Others have a meaning in a regular expression, or end a command.
+_SED_DELIMITER = "[-/|,:#@%!_+=~]"
 # `e`, `r`, `R`, `w`, `W`, and the flags `e` and `w` of `s` are not harmless.
 _SED_COMMANDS = (
     r"[pPdDqQ=nNgGhHxzlF]",
-    rf"s(?P<s>[^\w\s\\;]){_delimited('(?P=s)')}{_delimited('(?P=s)', has_sets=False)}[gpiImM\d]*",
-    rf"y(?P<y>[^\w\s\\;]){_delimited('(?P=y)', has_sets=False)}{_delimited('(?P=y)', has_sets=False)}",
+    rf"s(?P<s>{_SED_DELIMITER}){_delimited('(?P=s)')}{_delimited('(?P=s)', has_sets=False)}[gpiImM\d]*",
+    rf"y(?P<y>{_SED_DELIMITER}){_delimited('(?P=y)')}{_delimited('(?P=y)', has_sets=False)}",
     r":[ \t]*\w+",
     r"[btT][ \t]*\w*",
 )
 _SED_COMMAND = re.compile(rf"(?:{'|'.join(_SED_COMMANDS)})[ \t]*(?=[;}}\n]|\Z)")
-_SED_TEXT = re.compile(r"[aic](?:\\\n|\\)?[^\n\\]*(?=\n|\Z)")
+# A text on the next line may be a command, if another version of sed takes `a` for part of a label: `:x;a\\`.
+_SED_TEXT = re.compile(r"[aic]\\?[ \t]*[^\s\\][^\n\\]*(?=\n|\Z)")
 
 
 def is_harmless_sed(script: str) -> bool:
@@ -64,11 +69,12 @@ def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 # --------------------------------------------------------------------------------------------------------------- awk
 
-_AWK_RISKY = re.compile(r"system|getline|@")
+_AWK_RISKY = re.compile(r"system|getline|@|\\\r?\n")
 _AWK_REDIRECTION = re.compile(r"[>|]")
-_AWK_SPACE = re.compile(r"(?:[ \t\r]|\\\n)+|#[^\n]*")
+# A comment that contains a backslash is not supported: it may continue on the next line.
+_AWK_SPACE = re.compile(r"(?:[ \t\r]|#[^\n\\]*+(?!\\))*+")
 _AWK_TOKEN = re.compile(
-    r""""(?:[^"\\\n]|\\.)*"|[A-Za-z_]\w*|[\d.]+|&&|\|\||[<>=!]=|>>|\+\+|--|[^"\\]""",
+    r""""(?:[^"\\\n]|\\.)*"|[A-Za-z_]\w*|[\d.]+|&&|\|\||[<>=!]=|>>|\+\+|--|[^"\\#]""",
 )
 _AWK_REGEX = re.compile(rf"/{_delimited('/')}")
 # Behind these a slash begins a regular expression. Behind a name, a number or `]` it divides.
@@ -78,7 +84,6 @@ BEGIN END break case continue default delete do else exit for func function if i
 return switch while
 """
 _AWK_KEYWORDS = frozenset(_AWK_KEYWORD_NAMES.split())
-_CONTINUED = frozenset([",", "&&", "||"])
 
 
 def is_harmless_awk(script: str) -> bool:
@@ -111,14 +116,17 @@ def _is_operand(token: str) -> bool:
 
 
 def _has_redirection(tokens: list[str]) -> bool:
-    """Return whether the output of a `print` is redirected; elsewhere, and in parentheses, `>` compares."""
+    """Return whether the output of a `print` is redirected; elsewhere, and in parentheses, `>` compares.
+
+    A new line does not always end a `print`: `;` and `}` do.
+    """
     is_print, depth = False, 0
-    for before, token in zip(["", *tokens], tokens, strict=False):
+    for token in tokens:
         if token in ("|", ">>") or (is_print and depth <= 0 and token in (">", ">=")):
             return True
         depth += (token == "(") - (token == ")")
-        if token in (";", "}") or (token == "\n" and before not in _CONTINUED):
-            is_print = False
-        elif token in ("print", "printf"):
+        if token in ("print", "printf"):
             is_print, depth = True, 0
+        elif token in (";", "}"):
+            is_print = False
     return False

@@ -1,12 +1,13 @@
-"""The process between segue and a shell command, which ends every process that the command started.
+"""The process between segue and a command of the agent or an MCP server. It ends every process that this one started.
 
 It runs as a program of its own and imports only the standard library. On Linux it is a subreaper: a process whose
 parent has ended becomes its child, also after `setsid`, `nohup … &` or a double fork. So as long as the supervisor has
 a child, some process of the command is alive, and none is left when it has no child. Elsewhere it kills the process
 group of the command, and a pipe that all processes of the command inherit shows whether one of them is left.
 
-Standard input: the command and its environment, then `T` for SIGTERM. When it is closed, also because segue ended,
-SIGKILL is sent. The file descriptor in the first argument gets the lines `exit CODE`, `left PID COMMAND` and `unknown`.
+The first argument is the file descriptor of a socket. From segue come the command and its environment, then `T` for
+SIGTERM. When nothing can come any more, also because segue ended, SIGKILL is sent. Segue gets the lines `exit CODE`,
+`left PID COMMAND` and `unknown`. Standard input and output are those of the command.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ _SET_DEATH_SIGNAL = 1
 _SET_CHILD_SUBREAPER = 36
 _KILL_SECONDS = 5.0
 _KILL_INTERVAL = 0.02
-_INPUT = 0
 # A command that signals its parent does not end the supervisor.
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 # Ignored by Python itself.
@@ -38,21 +38,6 @@ def _prctl(option: int, value: int) -> bool:
         return ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0
     except (OSError, AttributeError):
         return False
-
-
-def _read_input() -> tuple[list[str], dict[str, str]]:
-    size = int.from_bytes(_read_bytes(4), "big")
-    return marshal.loads(_read_bytes(size))
-
-
-def _read_bytes(size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        chunk = os.read(_INPUT, size - len(data))
-        if not chunk:
-            sys.exit(0)
-        data += chunk
-    return data
 
 
 class _Process:
@@ -95,22 +80,25 @@ def _list_descendants() -> list[_Process]:
 
 
 class _Supervisor:
-    def __init__(self, status: int) -> None:
-        self._status = status
+    def __init__(self, control: int) -> None:
+        self._control = control
         self._is_subreaper = _prctl(_SET_CHILD_SUBREAPER, 1) and os.path.exists("/proc/self/stat")  # noqa: PTH110
         self._alive_pipe, self._alive_pipe_end = (-1, -1) if self._is_subreaper else os.pipe()
         self._wakeup, self._wakeup_end = os.pipe()
         self._is_stopped = False
         self._command = 0
+        self._segue = os.getppid()
 
     def run(self) -> None:
-        _prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
-        argv, environment = _read_input()
+        argv, environment = self._read_command()
         os.set_blocking(self._wakeup, False)
         os.set_blocking(self._wakeup_end, False)
         signal.set_wakeup_fd(self._wakeup_end, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.signal(signal.SIGTERM, self._stop)
+        # If segue is killed, this signal also wakes a supervisor that the command has stopped.
+        signal.signal(signal.SIGCONT, self._stop_as_orphan)
+        _prctl(_SET_DEATH_SIGNAL, signal.SIGCONT)
         inherited = {number: signal.signal(number, signal.SIG_IGN) for number in _IGNORED}
         self._start(argv, environment, inherited)
         while not self._is_stopped:
@@ -121,16 +109,39 @@ class _Supervisor:
         else:
             self._kill_group()
 
+    def _read_command(self) -> tuple[list[str], dict[str, str]]:
+        size = int.from_bytes(self._read_bytes(4), "big")
+        return marshal.loads(self._read_bytes(size))
+
+    def _read_bytes(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            chunk = self._read(size - len(data))
+            if not chunk:
+                sys.exit(0)
+            data += chunk
+        return data
+
+    def _read(self, size: int) -> bytes:
+        """Read from segue; nothing if it has ended, perhaps before it read all lines."""
+        try:
+            return os.read(self._control, size)
+        except OSError:
+            return b""
+
     def _stop(self, number: int, frame: object) -> None:
         self._is_stopped = True
+
+    def _stop_as_orphan(self, number: int, frame: object) -> None:
+        self._is_stopped = self._is_stopped or os.getppid() != self._segue
 
     def _start(self, argv: list[str], environment: dict[str, str], inherited: Mapping[signal.Signals, object]) -> None:
         supervisor = os.getpid()
         self._command = os.fork()
         if self._command:
             null = os.open(os.devnull, os.O_RDWR)
-            os.dup2(null, 1)
-            os.dup2(null, 2)
+            for handle in range(3):
+                os.dup2(null, handle)
             if not self._is_subreaper:
                 os.close(self._alive_pipe_end)
             return
@@ -142,7 +153,6 @@ class _Supervisor:
             for number in (*_IGNORED, *_DEFAULT):
                 kept = inherited.get(number) is signal.SIG_IGN
                 signal.signal(number, signal.SIG_IGN if kept else signal.SIG_DFL)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             if not self._is_subreaper:
                 os.set_inheritable(self._alive_pipe_end, True)
             os.execve(argv[0], argv, environment)
@@ -153,12 +163,12 @@ class _Supervisor:
 
     def _wait_for_signal(self, seconds: float | None) -> None:
         """Wait for the end of a child or, without a time limit, for a byte from segue."""
-        sources = [self._wakeup] if seconds is not None else [self._wakeup, _INPUT]
+        sources = [self._wakeup] if seconds is not None else [self._wakeup, self._control]
         readable = select.select(sources, [], [], seconds)[0]
         if self._wakeup in readable:
             os.read(self._wakeup, 4096)
-        if _INPUT in readable:
-            if os.read(_INPUT, 1):
+        if self._control in readable:
+            if self._read(1):
                 self._terminate()
             else:
                 self._is_stopped = True
@@ -206,7 +216,7 @@ class _Supervisor:
 
     def _report(self, line: str) -> None:
         try:
-            os.write(self._status, f"{line}\n".encode(errors="replace"))
+            os.write(self._control, f"{line}\n".encode(errors="replace"))
         except OSError:
             return
 
@@ -232,6 +242,6 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 if __name__ == "__main__":
-    status_handle = int(sys.argv[1])
-    os.set_inheritable(status_handle, False)
-    _Supervisor(status_handle).run()
+    control_handle = int(sys.argv[1])
+    os.set_inheritable(control_handle, False)
+    _Supervisor(control_handle).run()

@@ -15,7 +15,7 @@ from typing import Any
 from segue.canonical.blocks import Block, Thinking
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions import files
+from segue.processes import is_running
 from segue.sessions.claude import reader, writer
 from segue.sessions.client import CANONICAL, REASONING_REMOVED, Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
@@ -71,7 +71,7 @@ class ClaudeCode(Client):
         return (self.program, "--resume", session.id)
 
     def find_unsupported(self, block: Block, source: str) -> str | None:
-        """Return an obstacle for reasoning of other clients: it is bound to their instructions.
+        """Return a reason to remove the reasoning of other clients: it is bound to their instructions.
 
         The bodies of pi and opencode are of the same API, so that rendering would keep it.
         """
@@ -109,7 +109,7 @@ def encode_folder(cwd: str) -> str:
 def _is_running(record: dict[str, Any]) -> bool:
     pid, started = record.get("pid"), record.get("procStart")
     known = started if isinstance(started, str) and started.isdigit() else None
-    return isinstance(pid, int) and files.is_running(pid, known)
+    return isinstance(pid, int) and is_running(pid, known)
 
 
 def _root(place: Place) -> Path:

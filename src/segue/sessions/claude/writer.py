@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 from segue.canonical.ids import short_hash
 from segue.sessions.claude.display import display_result
 from segue.sessions.claude.reader import SYNTHETIC_MODEL
-from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.client import Draft, Unit, decode_lines, encode_added_lines, encode_lines
 from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
 from segue.store.base import format_time
 
@@ -41,8 +41,7 @@ def encode_more(data: bytes, draft: Draft, version: str) -> bytes:
     values = decode_lines(data)
     last = next((value["uuid"] for value in reversed(values) if _is_main_entry(value)), None)
     entries = list(_entries(draft, last, version))
-    separator = b"" if not data or data.endswith(b"\n") else b"\n"
-    return separator + encode_lines([*_seal(draft), *entries, *_tail(draft, entries)])
+    return encode_added_lines(data, [*_seal(draft), *entries, *_tail(draft, entries)])
 
 
 def copy(data: bytes, draft: Draft) -> bytes:

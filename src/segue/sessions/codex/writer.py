@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import Draft, decode_lines, encode_lines
+from segue.sessions.client import Draft, decode_lines, encode_added_lines, encode_lines
 from segue.sessions.codex.display import display_call, display_message, display_message_in_page
 from segue.sessions.marks import PARENT_KEY, SEAL_KEY
 from segue.store.base import format_time
@@ -50,8 +50,7 @@ def encode_more(data: bytes, draft: Draft) -> bytes:
     has_pages = bool(metas) and metas[0].get("history_mode") == "paginated"
     numbers = [number for value in values if isinstance(number := value.get("ordinal"), int)]
     lines: Iterator[dict[str, Any]] = iter(_Lines(draft, has_pages=has_pages))
-    separator = b"" if not data or data.endswith(b"\n") else b"\n"
-    return separator + encode_lines(_number(lines, numbers[-1] + 1) if numbers else lines)
+    return encode_added_lines(data, _number(lines, numbers[-1] + 1) if numbers else lines)
 
 
 def _number(lines: Any, first: int) -> Iterator[dict[str, Any]]:

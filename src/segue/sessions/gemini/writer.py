@@ -11,7 +11,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.client import Draft, Unit, decode_lines, encode_added_lines, encode_lines
 from segue.sessions.gemini.reader import IGNORED_PREFIXES, SHIELD
 from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
 from segue.sessions.parts import call_of, response_of, show_result, strip_names, strip_placeholder, unnest_media
@@ -53,8 +53,7 @@ def encode(draft: Draft) -> bytes:
 
 def encode_more(data: bytes, draft: Draft) -> bytes:
     """Return the messages that continue a session."""
-    separator = b"" if not data or data.endswith(b"\n") else b"\n"
-    return separator + encode_lines([*_Messages(draft), _end(draft)])
+    return encode_added_lines(data, [*_Messages(draft), _end(draft)])
 
 
 def _end(draft: Draft) -> dict[str, Any]:

@@ -96,6 +96,10 @@ class Opencode(Client):
         first, second = _decode(before), _decode(more)
         return encode_json({**first, "messages": [*first["messages"], *second["messages"]]})
 
+    def find_rest(self, written: bytes, content: bytes) -> bytes:
+        """Return the whole session if messages or parts are missing: an import adds those alone."""
+        return content if _list_ids(written) < _list_ids(content) else b""
+
     def copy(self, data: bytes, draft: Draft) -> bytes:
         return writer.copy(_decode(data), draft)
 
@@ -169,6 +173,14 @@ def _decode(data: bytes) -> dict[str, Any]:
     return value
 
 
+def _list_ids(data: bytes) -> set[str]:
+    """Return the ids of the messages and parts of a session."""
+    messages = objects_of(_decode(data)["messages"])
+    infos = [object_of(message.get("info")) for message in messages]
+    parts = [part for message in messages for part in objects_of(message.get("parts"))]
+    return {str(item.get("id")) for item in (*infos, *parts)}
+
+
 def _import(place: Place, program: str, cwd: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "session.json"
@@ -191,7 +203,15 @@ def _run(place: Place, program: str, cwd: str, *arguments: str) -> tuple[bool, s
     command = [found, *arguments, "--pure"]
     try:
         done = subprocess.run(
-            command, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+            command,
+            cwd=cwd,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            # The lock on moves is inherited: a next move waits also for the command of one that was killed.
+            close_fds=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"opencode can't be run: {error}") from None

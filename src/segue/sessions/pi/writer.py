@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import Draft, Unit, decode_lines, encode_lines
+from segue.sessions.client import Draft, Unit, decode_lines, encode_added_lines, encode_lines
 from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
 from segue.sessions.neutral import objects_of
 from segue.sessions.pi.reader import VERSION, find_model
@@ -38,8 +38,7 @@ def encode_more(data: bytes, draft: Draft, model: Model) -> bytes:
     """Return the entries that continue a session after its last entry."""
     values = decode_lines(data)
     own = find_model(values)
-    separator = b"" if not data or data.endswith(b"\n") else b"\n"
-    return separator + encode_lines(_Entries(draft, own if all(own) else model, values))
+    return encode_added_lines(data, _Entries(draft, own if all(own) else model, values))
 
 
 def copy(data: bytes, draft: Draft) -> bytes:

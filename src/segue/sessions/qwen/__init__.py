@@ -14,7 +14,7 @@ from typing import Any
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions import files
+from segue.processes import is_running
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.parsed_log import Line, ParsedLog
@@ -81,7 +81,7 @@ class QwenCode(Client):
             pid = object_of(parse_json(lock.read_bytes())[0]).get("pid")
         except (OSError, InputError):
             pid = None
-        return (isinstance(pid, int) and files.is_running(pid)) or super().is_open(place, session)
+        return (isinstance(pid, int) and is_running(pid)) or super().is_open(place, session)
 
 
 def _root(place: Place) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import Draft, decode_lines, encode_lines
+from segue.sessions.client import Draft, decode_lines, encode_added_lines, encode_lines
 from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
 from segue.sessions.parts import call_of, response_of, show_result, strip_placeholder
 from segue.sessions.qwen.reader import is_record
@@ -32,8 +32,7 @@ def encode_more(data: bytes, draft: Draft, version: str) -> bytes:
     """Return the records that continue a session after its last one."""
     values = decode_lines(data)
     last = next((value["uuid"] for value in reversed(values) if is_record(value)), None)
-    separator = b"" if not data or data.endswith(b"\n") else b"\n"
-    return separator + encode_lines(_Records(draft, last, version))
+    return encode_added_lines(data, _Records(draft, last, version))
 
 
 def copy(data: bytes, draft: Draft) -> bytes:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _VALID_ID = r"[a-zA-Z0-9_-]+"
 _IDS = prefix_scheme(API, "toolu_", limit=64, pattern=_VALID_ID)
 _MEDIA_KINDS = frozenset({"image", "document"})
+_SAMPLING_RANGES = {"temperature": (0, 1), "top_p": (-1, 1)}
 
 
 @cache_by_model
@@ -77,6 +78,9 @@ def _claude_constraints(model: Model) -> Constraints:
         reasoning_is_adaptive=capabilities.adaptive,
         allows_reasoning_at_end=False,
         reasoning_forbids_forced_choice=True,
+        # ANT-42: older models take a `top_p` of -1 for none.
+        # ANT-42
+        option_ranges={"max_tokens": (0, 2**53), **(_SAMPLING_RANGES if capabilities.sampling else {})},
         has_error_flag=True,
         # ANT-13 to ANT-16
         empty_text="refused",
@@ -91,6 +95,7 @@ def _claude_constraints(model: Model) -> Constraints:
         hosted_needs_result=True,
         # ANT-36
         tools_required="cross-api",
+        response_formats=frozenset({"schema"}) if capabilities.schemas else frozenset(),
     )
 
 
@@ -116,7 +121,7 @@ def _open_stream(turn_key: str) -> StreamParser:
     return StreamParser(AnthropicReader(turn_key))
 
 
-def _open_renderer(context: RenderContext, model: str | None, _request: Request | None) -> StreamRenderer:
+def _open_renderer(context: RenderContext, model: str | None) -> StreamRenderer:
     from segue.wire.anthropic.stream_out import AnthropicStreamRenderer
 
     return AnthropicStreamRenderer(context, model)

@@ -29,7 +29,11 @@ class Capabilities(Struct, frozen=True):
     adaptive: bool = False
     disabled_type: Literal["disabled", "between_tools"] | None = "disabled"
     thinks_by_default: bool = False
+    hides_thinking: bool = False
+    """Whether the text of thinking is omitted unless the request asks for it."""
     efforts: tuple[Effort, ...] = ()
+    any_effort: bool = True
+    """Whether the model may accept other efforts too."""
     sampling: bool = True
     one_sampling_option: bool = False
     """Whether the model accepts `temperature` or `top_p`, but not both."""
@@ -53,7 +57,9 @@ def _capabilities_for(line: str, version: tuple[int, ...], always_thinks: bool) 
         adaptive=always_thinks or version >= (4, 6),
         disabled_type=_disabled_type(line, version, always_thinks),
         thinks_by_default=always_thinks or version >= (5,),
-        efforts=_efforts(version, always_thinks),
+        hides_thinking=always_thinks or version >= (4, 7),
+        efforts=_efforts(line, version, always_thinks),
+        any_effort=line == "haiku" and version >= (4, 6),
         sampling=version < (4, 7) and not always_thinks,
         one_sampling_option=version >= (4, 1),
         forced_choice=line == "haiku" or version < ((5, 1) if always_thinks else (5, 5)),
@@ -70,10 +76,13 @@ def _disabled_type(
     return "between_tools" if line == "sonnet" and version >= (5, 5) else "disabled"
 
 
-def _efforts(version: tuple[int, ...], always_thinks: bool) -> tuple[Effort, ...]:
+def _efforts(line: str, version: tuple[int, ...], always_thinks: bool) -> tuple[Effort, ...]:
+    # ANT-42
     if always_thinks or version >= (4, 7):
         return ("low", "medium", "high", "xhigh", "max")
-    return ("low", "medium", "high", "max") if version >= (4, 6) else ()
+    if version >= (4, 6):
+        return ("low", "medium", "high", "max")
+    return ("low", "medium", "high") if line == "opus" and version >= (4, 5) else ()
 
 
 def _max_tokens(line: str, version: tuple[int, ...]) -> int:

@@ -172,6 +172,8 @@ def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
         kind="hosted",
         origin=_origin(block, "id", model),
         native=Native(API, block, intact and isinstance(block.get("input"), dict)),
+        # ANT-10: no rule requires the result of an MCP call.
+        awaited=block["type"] != "mcp_tool_use",
     )
 
 
@@ -309,7 +311,11 @@ _MODELLED_FIELDS = frozenset(
 )
 
 
-ITEM_KEYS = _MODELLED_FIELDS | {"role", "tool_name", "caller"}
+ITEM_KEYS = (
+    _MODELLED_FIELDS
+    | {"role", "tool_name", "caller", "caller.type", "caller.tool_id"}
+    | {f"source.{key}" for key in ("type", "media_type", "data", "url", "file_id", "content")}
+)
 
 
 def with_unmodelled(rendered: JsonObject, native: Native | None) -> JsonObject:

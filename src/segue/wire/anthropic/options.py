@@ -182,9 +182,6 @@ def _render_sampling(options: Options, capabilities: Capabilities, thinking: boo
         if reason:
             report_dropped(report, reason, name)
             del fields[name]
-    if fields.get("temperature", 0) > 1:
-        report.add("adjusted", "`temperature` reduced to 1, the API's maximum", subject="temperature")
-        fields["temperature"] = 1
     return fields
 
 
@@ -252,11 +249,12 @@ def parse_reasoning(body: Mapping[str, Any], path: str = "thinking") -> Reasonin
     thinking = optional_object(body.get("thinking"), path) or {}
     effort = _parse_effort(body)
     budget = optional_integer(thinking.get("budget_tokens"), f"{path}.budget_tokens")
+    visible = optional_string(thinking.get("display"), f"{path}.display") != "omitted"
     match optional_string(thinking.get("type"), f"{path}.type"):
         case "enabled":
-            return Reasoning(enabled=True, effort=effort, budget=budget)
+            return Reasoning(enabled=True, effort=effort, budget=budget, visible=visible)
         case "adaptive":
-            return Reasoning(enabled=True, effort=effort, adaptive=True)
+            return Reasoning(enabled=True, effort=effort, adaptive=True, visible=visible)
         case "disabled" | "between_tools":
             return Reasoning(enabled=False, effort=effort)
         case _ if effort is None:
@@ -278,18 +276,22 @@ def render_reasoning(
     reasoning: Reasoning | None, capabilities: Capabilities, report: Report
 ) -> tuple[JsonObject | None, Effort | None]:
     """Return the values of `thinking` and of `output_config.effort`."""
-    if reasoning is None:
+    if reasoning is None or reasoning == Reasoning():
         return None, None
-    if reasoning.enabled is False or reasoning.effort == "none":
+    if reasoning.is_off:
         return _render_disabled(reasoning, capabilities, report)
-    if capabilities.adaptive and (reasoning.budget is None or not capabilities.budgets):
+    if capabilities.adaptive and (reasoning.budget is None or reasoning.adaptive or not capabilities.budgets):
         effort = reasoning.effort
         if reasoning.budget is not None and effort is None:
             effort = effort_for_budget(reasoning.budget, available=capabilities.efforts)
-            report.add(
-                "adjusted", f"thinking budget sent as effort {effort}: the model has no budgets", subject="reasoning"
+            why = (
+                "the current tool loop does not begin with thinking"
+                if capabilities.budgets
+                else "the model has no budgets"
             )
-        return {"type": "adaptive"}, clamp_effort(effort, capabilities.efforts)
+            report.add("adjusted", f"thinking budget sent as effort {effort}: {why}", subject="reasoning")
+        display = {"display": "summarized"} if reasoning.visible and capabilities.hides_thinking else {}
+        return {"type": "adaptive", **display}, clamp_effort(effort, capabilities.efforts)
     if not capabilities.budgets:
         report.add(
             "adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning", level="lost"
@@ -298,6 +300,18 @@ def render_reasoning(
     budget = reasoning.budget or budget_for_effort(reasoning.effort or "medium")
     effort = clamp_effort(reasoning.effort, capabilities.efforts) if reasoning.budget is not None else None
     return {"type": "enabled", "budget_tokens": max(_MIN_BUDGET, budget)}, effort
+
+
+def fit_effort(config: JsonObject, model: Model, report: Report) -> JsonObject:
+    """Return an `output_config` of this API without an effort that the model rejects (ANT-42)."""
+    effort, capabilities = config.get("effort"), capabilities_of(model)
+    if effort is None or effort in capabilities.efforts or (effort in _EFFORTS[1:] and capabilities.any_effort):
+        return config
+    known: Effort | None = next((step for step in _EFFORTS if step == effort), None)
+    nearest = clamp_effort(known, capabilities.efforts)
+    change = "dropped" if nearest is None else f"set to {nearest}"
+    report.add("adjusted", f"effort {change}: the model does not support {effort}", subject="reasoning")
+    return {key: value for key, value in {**config, "effort": nearest}.items() if key != "effort" or nearest}
 
 
 def _render_disabled(

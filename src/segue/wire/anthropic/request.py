@@ -16,7 +16,7 @@ from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL
 from segue.wire.anthropic.items import HOST, drop_text_keys, parse_content, render_block, with_unmodelled
-from segue.wire.anthropic.options import fit_options, parse_options, render_options
+from segue.wire.anthropic.options import fit_effort, fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
@@ -29,12 +29,15 @@ from segue.wire.json_values import (
 )
 from segue.wire.merge import intact_fragment, merge_changes
 from segue.wire.mixed_body import has_results
+from segue.wire.options import report_new
 from segue.wire.tools import drop_undeclared_choice
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
 BODY_KEYS = frozenset(
     {"model", "messages", "system", "tools", "tool_choice", "thinking", "max_tokens", "temperature", "top_p", "top_k"}
     | {"stop_sequences", "stream", "metadata", "output_config", "output_format"}
+    | {f"thinking.{key}" for key in ("type", "budget_tokens", "display")}
+    | {f"tool_choice.{key}" for key in ("type", "name", "disable_parallel_tool_use")}
 )
 _MODEL_SPECIFIC = frozenset({"thinking", "temperature", "top_p", "top_k"})
 _MESSAGE_KEYS = frozenset({"role", "content"})
@@ -251,12 +254,14 @@ def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context:
         has_tools=bool(transcript.tools),
         project_name=context.names.render,
     )
-    context.report.extend(finding for finding in report_after.findings if finding not in report_before.findings)
+    has_other_model = request.model != transcript.model
+    dropped = (_MODEL_SPECIFIC & fragment.keys()) if has_other_model else frozenset[str]()
+    report_new(context.report, report_before, report_after, dropped=dropped)
     mixed_body.forget_foreign_choice(before, fragment, mixed_body.ANTHROPIC)
     before["model"], after["model"] = request.model, transcript.model
     body = merge_changes(fragment, before, after)
     # A field that both the old and the new model reject is in neither rendering, so the difference does not remove it.
-    if request.model != transcript.model:
+    if has_other_model:
         for key in _MODEL_SPECIFIC - after.keys():
             body.pop(key, None)
     if request.options.reasoning != transcript.options.reasoning:
@@ -268,4 +273,7 @@ def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context:
         # `disabled` accepts no other key; otherwise unmodelled fields stay.
         if key != "thinking" or after.get(key, {}).get("type") in ("enabled", "adaptive"):
             _set_or_remove(body, key, merge_changes(cast("JsonObject", inner), before.get(key, {}), after.get(key, {})))
+    if isinstance(config := body.get("output_config"), dict) and config:
+        fitted = fit_effort(cast("JsonObject", config), parse_model(transcript.model), context.report)
+        _set_or_remove(body, "output_config", fitted)
     return body

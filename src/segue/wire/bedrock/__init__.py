@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from segue.canonical.request import Request
 from segue.models import Model, cache_by_model
-from segue.render.constraints import Constraints
+from segue.render.constraints import Constraints, FilePlace
 from segue.wire.anthropic import constraints as claude_constraints
 from segue.wire.base import RenderContext, Wire
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 # BED-01, and the rules of the model vendors, ANT-01 and MIS-01
 _IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_.:-]{1,64}")
 _CLAUDE_IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_-]{1,64}")
-_ID_SCHEMES: dict[str, IdScheme] = {"claude": _CLAUDE_IDS, "mistral": mistral_scheme()}
+# MIS-01: older models also accept the ids of the service.
+_MISTRAL_IDS = mistral_scheme()
+_TAKES_LONG_IDS = re.compile(r"pixtral-large-2502|mistral-(?:large|small)-2402")
+_LONG_MISTRAL_IDS = mistral_scheme(pattern=r"(?=(?:[^a-zA-Z0-9]*[a-zA-Z0-9]){9})[a-zA-Z0-9_.:-]{1,64}")
+# BED-09: no model of Claude reads from S3; Nova does so for images alone inside of a result.
+_CLAUDE_FILES: frozenset[FilePlace] = frozenset({("message", "image"), ("message", "document"), ("result", "image")})
+_NOVA_FILES: frozenset[FilePlace] = frozenset({("result", "document"), ("result", "video")})
 # BED-02
 _VALID_NAME = r"[a-zA-Z0-9_-]{1,64}"
-# BED-07: media that Claude accepts in user messages, but not in one message with results
-_MEDIA_NOT_WITH_RESULTS = frozenset({"document", "video"})
 
 
 @cache_by_model
@@ -39,9 +43,12 @@ def constraints(model: Model) -> Constraints:
     """Return the constraints of a model: the `anthropic` row for Claude, else the row of its family."""
     capabilities = capabilities_of(model)
     if model.family == "claude":
+        # BED-08, BED-09
         return replace(
             _add_service_rules(model, capabilities, claude_constraints(model)),
-            media_not_with_results=_MEDIA_NOT_WITH_RESULTS,
+            allows_blank_text=True,
+            refused_media=frozenset({"video"}),
+            refused_files=_CLAUDE_FILES,
         )
     return _add_service_rules(
         model,
@@ -59,6 +66,7 @@ def constraints(model: Model) -> Constraints:
             # BED-11
             reasoning_replay=capabilities.reasoning_replay,
             reasoning_binding="model",
+            refused_files=_NOVA_FILES if model.family == "nova" else frozenset(),
         ),
     )
 
@@ -75,11 +83,12 @@ def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraint
         allows_no_messages=False,
         # BED-10
         alternation="strict",
-        # BED-06: a body without a model may be for any model
+        # BED-06
         first_speaker="human",
-        first_speaker_same_api="named" if capabilities.assistant_first else "human",
+        first_speaker_same_api="any" if capabilities.assistant_first else "human",
         has_error_flag=capabilities.error_flag,
         keeps_own_errors=capabilities.error_flag,
+        option_ranges={"temperature": (0, 1), "top_p": (0, 1)} if row.option_ranges or model.family != "claude" else {},
         # BED-08
         empty_text="refused",
         allows_blank_text=False,
@@ -87,6 +96,7 @@ def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraint
         empty_message_speakers=frozenset(),
         media_in_user=capabilities.user_media,
         media_in_results=capabilities.result_media,
+        keeps_own_result_media=capabilities.keeps_result_media,
         # ANT-18
         errors_need_text=model.family == "claude",
         # «you must also include a text field» in a message with a document
@@ -94,11 +104,18 @@ def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraint
         unchanged_text_kind=block_kind,
         # BED-03
         tools_required="always",
+        response_formats=row.response_formats if model.family == "claude" else frozenset(),
     )
 
 
 def _ids(model: Model) -> IdScheme:
-    return _ID_SCHEMES.get(model.family, _IDS)
+    match model.family:
+        case "claude":
+            return _CLAUDE_IDS
+        case "mistral":
+            return _LONG_MISTRAL_IDS if _TAKES_LONG_IDS.search(model.name) else _MISTRAL_IDS
+        case _:
+            return _IDS
 
 
 def _names(_model: Model) -> NameRule:
@@ -112,7 +129,7 @@ def _open_stream(turn_key: str) -> StreamParser:
     return StreamParser(BedrockReader(turn_key))
 
 
-def _open_renderer(context: RenderContext, model: str | None, _request: Request | None) -> StreamRenderer:
+def _open_renderer(context: RenderContext, model: str | None) -> StreamRenderer:
     from segue.wire.bedrock.stream_out import BedrockStreamRenderer
 
     return BedrockStreamRenderer(context, model)

@@ -30,6 +30,8 @@ class Capabilities(Struct, frozen=True):
 
     user_media: frozenset[str] = _IMAGES_AND_DOCUMENTS
     result_media: frozenset[str] = _NO_MEDIA
+    keeps_result_media: bool = True
+    """Whether same-API results keep media of any kind: no rejection is known."""
     text_with_results: bool = True
     hosted_tools: bool = False
     """Whether the provider has hosted tools for the model."""
@@ -40,8 +42,8 @@ class Capabilities(Struct, frozen=True):
     reasoning_replay: Literal["none", "either", "refused"] = "none"
     top_k_path: str | None = None
     """Path of `top_k` in `additionalModelRequestFields`; None if the model has no such field."""
-    reasoning_form: Literal["", "nova", "gpt"] = ""
-    """Whose reasoning options the model has, for models other than Claude: those of Nova or of gpt-oss."""
+    reasoning_form: Literal["", "nova", "gpt", "qwen"] = ""
+    """Whose reasoning options the model has, for models other than Claude: those of Nova, of gpt-oss or of Qwen."""
 
 
 @lru_cache(maxsize=128)
@@ -50,6 +52,7 @@ def capabilities_of(model: Model) -> Capabilities:
         case "claude":
             return Capabilities(
                 result_media=_IMAGES_AND_DOCUMENTS,
+                keeps_result_media=False,
                 hosted_tools=True,
                 forced_choice=True,
                 assistant_first=True,
@@ -69,17 +72,20 @@ def capabilities_of(model: Model) -> Capabilities:
             )
         case "llama":
             # BED-07; «requires the last turn in the conversation to be a user message»
-            return Capabilities(_IMAGES_AND_DOCUMENTS if model.at_least(3, 2) else _NO_MEDIA, text_with_results=False)
+            media = _IMAGES_AND_DOCUMENTS if model.at_least(3, 2) else _NO_MEDIA
+            return Capabilities(media, media if model.at_least(4) else _NO_MEDIA, text_with_results=False)
         case "mistral":
             accepts_images = "pixtral" in model.name or model.tokenizer_version >= 13
             return Capabilities(
                 _IMAGES_AND_DOCUMENTS if accepts_images else _NO_MEDIA,
+                frozenset({"document"}) if accepts_images else _NO_MEDIA,
                 text_with_results=False,
                 forced_choice=model.line == "large",
             )
         case "qwen":
             # BED-06
-            return Capabilities(_IMAGES if "vl" in model.name else _NO_MEDIA, assistant_first=True)
+            media = _IMAGES if "vl" in model.name else _NO_MEDIA
+            return Capabilities(media, assistant_first=True, reasoning_form="qwen")
         case "gpt":
             return Capabilities(_NO_MEDIA, reasoning_form="gpt")
         case "deepseek":
@@ -89,7 +95,7 @@ def capabilities_of(model: Model) -> Capabilities:
             return Capabilities(_NO_MEDIA, error_flag=False)
         case "":
             # An inference profile: its model may be Claude.
-            return Capabilities(hosted_tools=True, reasoning_replay="either")
+            return Capabilities(hosted_tools=True, assistant_first=True, reasoning_replay="either")
         case "gemma":
             return Capabilities()
         case _:

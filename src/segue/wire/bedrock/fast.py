@@ -37,10 +37,11 @@ class _CachePoint(Struct, forbid_unknown_fields=True, gc=False):
     type: Literal["default"]
 
 
-class _ToolUse(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ToolUse(Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     tool_use_id: str
     name: str
     input: dict[str, Any]
+    type: Literal["tool_use"] | UnsetType = UNSET
 
 
 class _ResultContent(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):

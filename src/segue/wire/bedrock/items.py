@@ -215,7 +215,7 @@ def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block
     failed = inner.get("status") == "error"
     structured: Any = UNSET
     blocks: tuple[Block, ...] = ()
-    intact = isinstance(content, list) and inner.get("status", "success") in ("success", "error")
+    intact = isinstance(content, list) and isinstance(inner.get("status", ""), str)
     if isinstance(content, str):
         blocks = (Text(content),)
     elif isinstance(content, list):

@@ -77,7 +77,8 @@ def parse_media(kind: _Kind, block: JsonObject, inner: JsonObject) -> Block:
     if kind == "document" and (text := _document_text(inner)):
         return Text(text, native=Native(API, block))
     source = object_or_none(inner.get("source")) or {}
-    mime = _MIMES[kind].get(str(inner.get("format")))
+    form = str(inner.get("format"))
+    mime = _MIMES[kind].get(form) or _newer_mime(kind, form)
     name = string_or_none(inner.get("name"))
     match source:
         case {"bytes": str(data)}:
@@ -86,6 +87,11 @@ def parse_media(kind: _Kind, block: JsonObject, inner: JsonObject) -> Block:
             return Media(kind, mime, file_id=uri, name=name, native=Native(API, block))
         case _:
             return Opaque(kind, text=name or "", native=Native(API, block))
+
+
+def _newer_mime(kind: _Kind, form: str) -> str:
+    """Return the MIME type of a format that the service model does not list; the service also accepts `video/mp4`."""
+    return form if "/" in form else f"{'application' if kind == 'document' else kind}/{form}"
 
 
 def _document_text(inner: JsonObject) -> str:

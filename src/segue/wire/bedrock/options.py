@@ -80,11 +80,17 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 
 
 def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Reasoning | None:
-    """Parse Claude's `thinking` (formerly `reasoning_config`), Nova's `reasoningConfig`, the effort of gpt-oss."""
+    """Parse the reasoning of each family: `thinking` or `reasoning_config` of Claude, `reasoningConfig` of Nova, the
+    efforts of gpt-oss and Qwen.
+
+    `reasoning_config` is an object for Claude and text for Qwen (BED-09).
+    """
     nova = optional_object(extra.get("reasoningConfig"), f"{MODEL_FIELDS}.reasoningConfig") or {}
+    config = extra.get("reasoning_config")
     efforts = (
         optional_string(nova.get("maxReasoningEffort"), f"{MODEL_FIELDS}.reasoningConfig.maxReasoningEffort"),
         optional_string(extra.get("reasoning_effort"), f"{MODEL_FIELDS}.reasoning_effort"),
+        config if isinstance(config, str) else None,
     )
     known_effort: Effort | None = next((step for step in _EFFORTS if step in efforts), None)
     if nova.get("type") in ("enabled", "disabled"):
@@ -94,7 +100,8 @@ def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Re
     key = "reasoning_config" if extra.get("thinking") is None else "thinking"
     inner = optional_object(extra.get("output_config"), f"{MODEL_FIELDS}.output_config") or {}
     effort = optional_string(inner.get("effort"), f"{MODEL_FIELDS}.output_config.effort")
-    fields = {"thinking": extra.get(key), "model": model, "output_config": {"effort": output.get("effort", effort)}}
+    thinking = None if isinstance(extra.get(key), str) and key == "reasoning_config" else extra.get(key)
+    fields = {"thinking": thinking, "model": model, "output_config": {"effort": output.get("effort", effort)}}
     return parse_reasoning(fields, f"{MODEL_FIELDS}.{key}")
 
 
@@ -166,7 +173,7 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
     if model.family == "claude":
         thinking, effort = render_reasoning(reasoning, claude_capabilities_of(model), report)
         return ({} if thinking is None else {"thinking": thinking}), effort
-    disabled = reasoning.enabled is False or reasoning.effort == "none"
+    disabled = reasoning.is_off
     effort = reasoning.effort or (
         effort_for_budget(reasoning.budget, available=_EFFORTS) if reasoning.budget else "medium"
     )
@@ -177,6 +184,8 @@ def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[J
             return {"reasoningConfig": {"type": "disabled"} if disabled or step is None else enabled}, None
         case "gpt":
             return {"reasoning_effort": "low" if disabled else step}, None
+        case "qwen":
+            return {} if disabled else {"reasoning_config": step}, None
         case _:
             if not disabled:
                 report_dropped(report, "the model has no option for it", "reasoning")
@@ -220,11 +229,8 @@ def _render_config(options: Options, model: Model, extra: JsonObject, rejected: 
     elif options.max_tokens is not None:
         config["maxTokens"] = _limit(options.max_tokens, _claude_capabilities(model).max_tokens, "max_tokens", report)
     for name in present_options(options, "temperature", "top_p"):
-        value = getattr(options, name)
-        if value < 0:
-            report_dropped(report, "must not be negative", name)
-        elif name not in rejected:
-            config[_PLAIN_OPTIONS[name]] = _limit(value, 1, name, report)
+        if name not in rejected:
+            config[_PLAIN_OPTIONS[name]] = getattr(options, name)
     if stop := drop_blank_stops(options, report):
         config["stopSequences"] = stop
     reasoning = object_or_none(extra.get("reasoningConfig")) or {}

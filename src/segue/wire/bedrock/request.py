@@ -35,6 +35,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.merge import intact_fragment, merge_changes
 from segue.wire.mixed_body import has_results
+from segue.wire.options import report_new
 
 # BED-10: the service model lists the role `system`
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -223,7 +224,7 @@ def _render_same_api(
     report_before, report_after = Report(), Report()
     before = _render_fields(request.options, request.model, report_before, bool(request.tools))
     after = _render_fields(transcript.options, transcript.model, report_after, bool(tools), context.names.render)
-    context.report.extend(finding for finding in report_after.findings if finding not in report_before.findings)
+    report_new(context.report, report_before, report_after)
     model = {"modelId": transcript.model} if transcript.model is not None else {}
     body = merge_changes(fragment, {"modelId": request.model}, model)
     for key in ("modelId", "toolConfig"):

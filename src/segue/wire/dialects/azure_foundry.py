@@ -31,6 +31,7 @@ from segue.wire.openai_responses.foundry import (
     repair_tools,
     validate_tool,
 )
+from segue.wire.openai_shared import OPENAI_RANGES
 
 _NAME = "azure-foundry"
 
@@ -39,6 +40,7 @@ _NAME = "azure-foundry"
 def _constraints(model: Model) -> Constraints:
     return replace(
         constraints(model),
+        option_ranges=OPENAI_RANGES,
         api=_NAME,
         provider=_NAME,
         # AZF-06, AZF-11
@@ -110,6 +112,7 @@ WIRE = make_wire(
         accepts_item=accepts_item,
         accepts_part=accepts_part,
         file_apis=frozenset({_NAME}),
+        summaries=True,
         response_prefix="caresp",
         derive_id=derive_id,
         is_response_id=_is_response_id,

@@ -44,7 +44,8 @@ def _constraints(model: Model) -> Constraints:
         reasoning_forbids_forced_choice=True,
         # «Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'»
         json_word="anywhere",
-        supports_schemas=False,
+        response_formats=frozenset({"json"}),
+        option_ranges={"temperature": (0, 2)},
         empty_message_speakers=frozenset({"human", "ai", "system"}),
         text_only_results=True,
     )

@@ -51,6 +51,7 @@ def _constraints(model: Model) -> Constraints:
         empty_text="refused",
         # KIM-05
         allows_reasoning_alone=False,
+        option_ranges={"temperature": (0, 1), "top_p": (0, 1)},
         empty_message_speakers=frozenset({"human", "system"}),
         media_in_user=_MEDIA - {"video"} if model.line == "moonshot" else _MEDIA,
         text_only_results=True,
@@ -100,7 +101,6 @@ WIRE = make_wire(
         media=_MEDIA,
         # The vision guide has base64 and uploaded files; only a help page mentions URLs. Base64 is certain.
         media_urls=False,
-        max_temperature=1,
         stop_limit=5,
         schema_rules=schema_rules.KIMI,
         render_error=errors.render_minimal_error,

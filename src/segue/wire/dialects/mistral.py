@@ -77,6 +77,8 @@ def _constraints(model: Model) -> Constraints:
         reasoning_replay="plain" if _supports_reasoning(model) else "refused",
         accepts_unknown_reasoning=True,
         # MIS-11
+        # MIS-17
+        option_ranges={"temperature": (0, 1.5), "top_p": (0, 1)},
         empty_message_speakers=frozenset({"human", "system"}),
         media_in_user=frozenset({"document", *media}),
         # MIS-14
@@ -127,10 +129,10 @@ WIRE = make_wire(
         prefill_key="prefix",
         named_results=True,
         object_arguments=True,
-        untyped_calls=True,
+        untyped=True,
+        empty_lists=True,
         media=frozenset({"image", "document", "audio"}),
         string_media=True,
-        max_temperature=1,
         empty_tools=False,
         parameters_required=True,
         option_types={

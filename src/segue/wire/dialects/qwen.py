@@ -63,6 +63,7 @@ def _constraints(model: Model) -> Constraints:
         # «'messages' must contain the word 'json'»: also from models that treat a schema as plain JSON mode.
         json_word="anywhere",
         json_word_for_schemas=True,
+        option_ranges={"temperature": (0, 1.99), "top_p": (0, 1)},
         empty_message_speakers=frozenset({"human", "ai", "system"}),
         media_in_user=frozenset({"image", "video"}) if _supports_images(model) else frozenset[str](),
         keeps_own_result_media=True,
@@ -124,7 +125,6 @@ WIRE = make_wire(
         required_choice=False,
         hosted_tools=False,
         media=frozenset({"image", "video"}),
-        max_temperature=1.99,
         option_keys={"top_k": "top_k", "user": None},
         schema_rules=schema_rules.QWEN,
         render_error=errors.render_qwen_error,

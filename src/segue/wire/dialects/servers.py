@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from segue.models import Model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
@@ -20,6 +22,12 @@ def _family_id_scheme(model: Model) -> IdScheme:
     """Return the id scheme of the served model, for servers that pass ids to its chat template (KIM-01, COMP-15)."""
     has_own_ids = model.family in _FAMILY_IDS and model.line != "k3"
     return _FAMILY_IDS[model.family] if has_own_ids else OPENAI_DIALECT.ids(model)
+
+
+def _openrouter_ids(model: Model) -> IdScheme:
+    """OAI-CHAT-01: only OpenAI's models limit the length."""
+    scheme = OPENAI_DIALECT.ids(model)
+    return scheme if model.family == "gpt" else replace(scheme, pattern=r"[\s\S]+")
 
 
 def _reasoning_by_model(model: Model) -> Row:
@@ -187,6 +195,7 @@ WIRES = (
         },
         {"later_system": "developer", "media_in_user": _MEDIA},
         by_model=_openrouter_constraints,
+        ids=_openrouter_ids,
     ),
     # COMP-23
     make_server_wire(

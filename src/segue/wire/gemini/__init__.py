@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from segue.canonical.request import Request
 from segue.models import Model, cache_by_model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE, Constraints
 from segue.wire.base import RenderContext, Wire
@@ -46,7 +45,7 @@ def constraints(model: Model) -> Constraints:
         # GEM-08
         alternation="merged",
         # GEM-02
-        calls_in_one_message=True,
+        calls_in_one_message=not capabilities.split_calls,
         # GEM-02, GEM-09
         first_speaker="human",
         first_can_call=False,
@@ -66,6 +65,8 @@ def constraints(model: Model) -> Constraints:
         # GEM-15, GEM-17
         reasoning_required_on_calls="always" if capabilities.signed_calls else "never",
         placeholder_signature=PLACEHOLDER_SIGNATURE if capabilities.signed_calls else "",
+        # GEM-30
+        option_ranges={"temperature": (0, 2), "top_p": (0, 1)},
         # GEM-14: the key `error` is the flag
         has_error_flag=True,
         # GEM-10
@@ -75,6 +76,7 @@ def constraints(model: Model) -> Constraints:
         # GEM-27
         media_in_results=frozenset({"image", "document"}) if capabilities.media_in_results else frozenset(),
         allows_urls_in_results=False,
+        response_format_with_tools=capabilities.json_with_tools,
     )
 
 
@@ -94,7 +96,7 @@ def _open_stream(turn_key: str) -> StreamParser:
     return StreamParser(GeminiReader(turn_key))
 
 
-def _open_renderer(context: RenderContext, model: str | None, _request: Request | None) -> StreamRenderer:
+def _open_renderer(context: RenderContext, model: str | None) -> StreamRenderer:
     from segue.wire.gemini.stream_out import GeminiStreamRenderer
 
     return GeminiStreamRenderer(context, model)

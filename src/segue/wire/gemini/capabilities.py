@@ -23,6 +23,8 @@ class Capabilities(Struct, frozen=True):
     """`call_ids`: calls and results have ids (GEM-11). `media_urls`: media may be any https URL."""
 
     call_ids: bool = True
+    split_calls: bool = True
+    """GEM-02: the calls of a reply may be in several contents."""
     signed_calls: bool = True
     """GEM-15: the first call of a reply must be signed."""
     media_in_results: bool = True
@@ -48,6 +50,7 @@ def capabilities_of(model: Model) -> Capabilities:
     thinks = version >= (2, 5)
     return Capabilities(
         call_ids=False,
+        split_calls=False,
         signed_calls=False,
         media_in_results=False,
         server_tools=False,

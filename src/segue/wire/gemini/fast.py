@@ -233,7 +233,7 @@ def _render_parts(content: Content) -> list[_Part]:
 GEMINI_FAST_PATH = FastPath(
     conversation_key="contents",
     items_type=list[_Content],
-    body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS if key.isidentifier()) - {"contents"},
+    body_keys=(BODY_KEYS | _COMMON_KEYS) - {"contents"},
     parse=_parse,
     render=_render,
     is_reply=lambda item: item.role == "model",

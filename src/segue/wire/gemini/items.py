@@ -123,10 +123,13 @@ def _parse_thought(part: JsonObject, signature: str | None, origin: Origin) -> B
 
 def _parse_without_data(part: JsonObject, signature: str | None, origin: Origin) -> list[Block]:
     """Parse a part with empty text, without data, or of an unknown type."""
+    is_clip = get_field(part, "videoMetadata") is not None
     unknown = [key for key, value in part.items() if not is_part_field(key) and value is not None]
-    if get_field(part, "text") is None and unknown:
+    if get_field(part, "text") is None and (unknown or is_clip):
         signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
-        return [*signed, Opaque(unknown[0], native=Native(API, part, intact=is_unknown_part(part)))]
+        kind = "videoMetadata" if is_clip else unknown[0]
+        # GEM-10: the clip of the media before it may be a part of its own.
+        return [*signed, Opaque(kind, native=Native(API, part, intact=is_clip or is_unknown_part(part)))]
     # GEM-10, GEM-21: a part without data is rejected; a signature may be sent alone, with an empty text.
     native = Native(API, part, get_field(part, "text") is not None)
     if signature is None:
@@ -253,7 +256,17 @@ _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
 }
 # The data field of each key, in both cases.
 _DATA_FIELDS = {key: name for name in _PARSERS for key in both_cases(name)}
-ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts")
+ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts") | {
+    f"{outer}.{key}"
+    for name, keys in {
+        "functionCall": ("id", "name", "args"),
+        "functionResponse": ("id", "name", "response", "parts", "willContinue", "scheduling"),
+        "inlineData": ("data", "mimeType", "displayName"),
+        "fileData": ("fileUri", "mimeType", "displayName"),
+    }.items()
+    for outer in both_cases(name)
+    for key in both_cases(*keys)
+}
 
 
 # ----------------------------------------------------------------------------------------------------------------- out

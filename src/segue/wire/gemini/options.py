@@ -47,12 +47,12 @@ from segue.wire.options import (
     parse_plain_options,
     render_plain_options,
     report_dropped,
+    report_new,
     validate_options,
 )
 from segue.wire.schema.openapi import parse_schema
 
 _STOP_LIMIT = 5
-_MAX_TEMPERATURE = 2
 _PLAIN_OPTIONS = {
     "max_tokens": "maxOutputTokens",
     "temperature": "temperature",
@@ -68,7 +68,9 @@ _CONFIG_TYPES: OptionTypes = {
     "responseLogprobs": optional_boolean,
 }
 _THINKING_KEYS = frozenset(
-    f"{outer}.{key}" for outer in both_cases("thinkingConfig") for key in both_cases("thinkingBudget", "thinkingLevel")
+    f"{outer}.{key}"
+    for outer in both_cases("thinkingConfig")
+    for key in both_cases("thinkingBudget", "thinkingLevel", "includeThoughts")
 )
 _CHOICE_KEYS = frozenset(
     f"{outer}.{key}"
@@ -177,9 +179,6 @@ def render_options(
         if config.get(key) and not capabilities.penalties:
             report_dropped(report, "not supported by the model", key)
             del config[key]
-    if config.get("temperature", 0) > _MAX_TEMPERATURE:
-        report.add("adjusted", f"`temperature` reduced to {_MAX_TEMPERATURE}, the API's maximum", subject="temperature")
-        config["temperature"] = _MAX_TEMPERATURE
     if options.stop:
         config["stopSequences"] = list(options.stop[:_STOP_LIMIT])
         if len(options.stop) > _STOP_LIMIT:
@@ -266,11 +265,13 @@ def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_co
         has_tools=bool(transcript.tools),
         project_name=render_context.names.render,
     )
-    render_context.report.extend(finding for finding in report_after.findings if finding not in report_before.findings)
+    has_other_model = request.model != transcript.model and transcript.model is not None
+    dropped = frozenset(_PENALTIES) if has_other_model else frozenset[str]()
+    report_new(render_context.report, report_before, report_after, dropped=dropped)
     body = _merge_changes(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model
-    if request.model != transcript.model and transcript.model is not None:
+    if has_other_model:
         _fit_to_model(body, after)
     return _drop_untyped_schema(body, fragment)
 
@@ -317,12 +318,11 @@ def _fit_to_model(body: JsonObject, after: JsonObject) -> None:
     fitted = {name: value for name, value in config.items() if name not in both_cases(*_MODEL_SPECIFIC)}
     for name in _MODEL_SPECIFIC:
         value: Any = rendered.get(name)
-        include_thoughts = get_field(get_object(config, name), "includeThoughts")
-        if name == "thinkingConfig" and include_thoughts is not None:
-            value = {**get_object(rendered, name), "includeThoughts": include_thoughts}
         if value is not None:
             fitted[find_key(config, name)] = value
-    if fitted != config:
+    if config and not fitted:
+        del body[key]
+    elif fitted != config:
         body[key] = fitted
 
 
@@ -383,37 +383,39 @@ def _parse_reasoning(config: Mapping[str, Any], path: str) -> Reasoning | None:
     budget = optional_integer(
         get_numeric(config, "thinkingBudget"), join_path(path, find_key(config, "thinkingBudget"))
     )
+    shown_path = join_path(path, find_key(config, "includeThoughts"))
+    visible = optional_boolean(get_field(config, "includeThoughts"), shown_path) or False
     match budget:
         case None:
-            return None if effort is None else Reasoning(effort=effort)
+            return Reasoning(effort=effort, visible=visible) if effort is not None or visible else None
         case 0:
-            return Reasoning(enabled=False, effort=effort)
+            return Reasoning(enabled=False, effort=effort, visible=visible)
         case _ if budget < 0:
-            return Reasoning(enabled=True, effort=effort, adaptive=True)
+            return Reasoning(enabled=True, effort=effort, adaptive=True, visible=visible)
         case _:
-            return Reasoning(enabled=True, effort=effort, budget=budget)
+            return Reasoning(enabled=True, effort=effort, budget=budget, visible=visible)
 
 
 def _render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, report: Report) -> JsonObject | None:
     """Return the value of `thinkingConfig`."""
     if reasoning is None or reasoning == Reasoning():
         return None
-    disabled = reasoning.enabled is False or reasoning.effort == "none"
+    amount: JsonObject | None = None
     if capabilities.thinking_levels:
-        return _render_level(reasoning, disabled, capabilities.thinking_levels, report)
-    if capabilities.thinking_budget is not None:
-        return _render_budget(reasoning, disabled, capabilities, capabilities.thinking_budget, report)
-    if not disabled:
+        amount = _render_level(reasoning, capabilities.thinking_levels, report)
+    elif capabilities.thinking_budget is not None:
+        amount = _render_budget(reasoning, capabilities, capabilities.thinking_budget, report)
+    elif not reasoning.is_off:
         report.add(
             "adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning", level="lost"
         )
-    return None
+        return None
+    shows = reasoning.visible and amount != {"thinkingBudget": 0}
+    return {"includeThoughts": True, **(amount or {})} if shows else amount
 
 
-def _render_level(
-    reasoning: Reasoning, disabled: bool, levels: tuple[Effort, ...], report: Report
-) -> JsonObject | None:
-    if disabled:
+def _render_level(reasoning: Reasoning, levels: tuple[Effort, ...], report: Report) -> JsonObject | None:
+    if reasoning.is_off:
         report.add(
             "adjusted",
             f"thinking level set to {levels[0]}: thinking cannot be disabled on this model",
@@ -432,10 +434,10 @@ def _render_level(
 
 
 def _render_budget(
-    reasoning: Reasoning, disabled: bool, capabilities: Capabilities, limits: tuple[int, int], report: Report
+    reasoning: Reasoning, capabilities: Capabilities, limits: tuple[int, int], report: Report
 ) -> JsonObject | None:
     minimum, maximum = limits
-    if disabled:
+    if reasoning.is_off:
         if capabilities.can_disable_thinking:
             return {"thinkingBudget": 0}
         report.add(

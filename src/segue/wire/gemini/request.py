@@ -49,7 +49,11 @@ from segue.wire.tools import drop_undeclared_choice
 # GEM-07: `function` is the old role of results. The vendor's own examples also have roles in capitals.
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "model": "ai", "function": "human"}
 _CONTENT_KEYS = frozenset({"role", "parts"})
-BODY_KEYS = both_cases("model", "contents", "systemInstruction", "tools") | OPTION_KEYS
+BODY_KEYS = (
+    both_cases("model", "contents", "systemInstruction", "tools")
+    | OPTION_KEYS
+    | {f"{outer}.{key}" for outer in both_cases("systemInstruction") for key in ("parts", "role", "text")}
+)
 
 
 # ------------------------------------------------------------------------------------------------------------------ in

@@ -5,13 +5,13 @@ A server profile is a server that implements `openai-chat` with rules of its own
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from segue.canonical.request import Request
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.wire.base import BodyTool, RenderContext, Wire
@@ -24,6 +24,7 @@ from segue.wire.openai_chat.reply import ID_PREFIX, parse_reply, render_reply
 from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_items, render_request
 from segue.wire.openai_shared import (
     OPENAI_APIS,
+    OPENAI_RANGES,
     TOOL_KEYS,
     VENDOR_OPTIONS,
     fit_options_to_model,
@@ -45,12 +46,10 @@ def _open_stream(turn_key: str, dialect: ChatDialect) -> StreamParser:
     return StreamParser(ChatReader(turn_key, dialect))
 
 
-def _open_renderer(
-    context: RenderContext, model: str | None, request: Request | None, dialect: ChatDialect
-) -> StreamRenderer:
+def _open_renderer(context: RenderContext, model: str | None, dialect: ChatDialect) -> StreamRenderer:
     from segue.wire.openai_chat.stream_out import ChatRenderer
 
-    return ChatRenderer(context, dialect, model, request)
+    return ChatRenderer(context, dialect, model)
 
 
 def make_wire(dialect: ChatDialect) -> Wire:
@@ -111,8 +110,17 @@ def _ids(_model: Model) -> IdScheme:
     return _IDS
 
 
+def _refused_media(model: Model) -> frozenset[str]:
+    """Only models with audio in their name hear it; of a server, models of other makers may."""
+    return frozenset({"audio"}) if model.family == "gpt" and "audio" not in model.name else frozenset()
+
+
+_SYSTEM_REFUSED = re.compile(r"o1-(?:mini|preview)\b")
+
+
 @cache_by_model
 def _constraints(model: Model) -> Constraints:
+    allows_system = _SYSTEM_REFUSED.match(model.name) is None
     return Constraints(
         "openai-chat",
         "openai",
@@ -120,17 +128,24 @@ def _constraints(model: Model) -> Constraints:
         # OAI-CHAT-06
         id_pattern=_IDS.pattern,
         # OAI-CHAT-15
-        later_system="developer",
+        later_system="developer" if allows_system else "text",
+        later_system_same_api=allows_system,
+        allows_system=allows_system,
         # OAI-CHAT-17
         reasoning_replay="none",
-        reasoning_excludes_tools=is_gpt(model) and model.at_least(5, 6),
+        reasoning_excludes_tools=is_gpt(model) and model.at_least(5, 2),
+        reasoning_by_default=is_gpt(model) and model.at_least(5, 6),
         # «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»
         json_word="anywhere",
+        # OAI-CHAT-23
+        option_ranges={} if is_reasoning_model(model) else OPENAI_RANGES,
         # OAI-CHAT-13
         has_error_flag=False,
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.
         empty_message_speakers=frozenset({"human", "ai", "system"}),
-        media_in_user=_MEDIA_KINDS,
+        # OAI-CHAT-11
+        media_in_user=_MEDIA_KINDS - _refused_media(model),
+        refused_media=_refused_media(model),
         file_id_kinds=frozenset({"document"}),
         file_id_apis=OPENAI_APIS,
         # OAI-CHAT-12
@@ -146,6 +161,12 @@ def _names(model: Model) -> NameRule:
 def _fields_by_model(model: Model) -> Row:
     # COMP-09
     return {"arguments": "json"} if model.family == "minimax" else _NO_CHANGES
+
+
+def _openai_fields_by_model(model: Model) -> Row:
+    # OAI-CHAT-23
+    searches = model.family != "gpt" or "search" in model.name
+    return _fields_by_model(model) if searches else {"refused_keys": {"body": frozenset({"web_search_options"})}}
 
 
 OPENAI_DIALECT = ChatDialect(
@@ -174,7 +195,7 @@ OPENAI_DIALECT = ChatDialect(
     refusals=True,
     # OAI-CHAT-10: not documented for other servers.
     invalid_json_arguments=True,
-    by_model=_fields_by_model,
+    by_model=_openai_fields_by_model,
     media=_MEDIA_KINDS,
     max_tokens_key="max_completion_tokens",
     description_limit=1024,
@@ -205,7 +226,11 @@ _SERVER_DIALECT: Row = {
 _SERVER_CONSTRAINTS: Row = {
     "unpaired_without_id": False,
     "later_system": "text",
+    "later_system_same_api": True,
+    "allows_system": True,
     "reasoning_excludes_tools": False,
+    "reasoning_by_default": False,
+    "option_ranges": {},
     "file_id_kinds": frozenset[str](),
     "media_in_user": frozenset({"image"}),
 }

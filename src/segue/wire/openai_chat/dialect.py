@@ -5,7 +5,7 @@ A dialect is data: the functions of the wire read its fields and never compare a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import cached_property
 from typing import Any, Literal
 
@@ -86,8 +86,10 @@ class ChatDialect(Struct, frozen=True, dict=True):
     """Whether the legacy `function_call` and role `function`, which have no ids, are accepted."""
     extra_call_types: frozenset[str] = frozenset()
     """Further call types that hold a `function` object."""
-    untyped_calls: bool = False
-    """Whether a call may omit its type."""
+    untyped: bool = False
+    """Whether a call or a declaration of a function may omit its type."""
+    empty_lists: bool = False
+    """Whether `tool_calls` may be empty, and `content` beside calls."""
     refusals: bool = False
     """Whether a refusal has a key of its own."""
     named_results: bool = False
@@ -107,7 +109,6 @@ class ChatDialect(Struct, frozen=True, dict=True):
     string_media: bool = False
     """Whether a file or audio part holds a string (a URL or data) instead of an object: `document_url`."""
     max_tokens_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
-    max_temperature: float = 2
     media_urls: bool = True
     """Whether the vendor fetches image and video URLs."""
     stop_limit: int = 4
@@ -132,6 +133,8 @@ class ChatDialect(Struct, frozen=True, dict=True):
     allowed_keys: Mapping[str, frozenset[str]] = {}
     """Allowed keys by place, where others are rejected: `body`, a role, `call`, `call.function`, `tools`,
     `tools.function`, or a part type."""
+    refused_keys: Mapping[str, frozenset[str]] = {}
+    """Rejected keys by place, as in `allowed_keys`."""
     allowed_part_types: Mapping[str, frozenset[str]] = {}
     """Allowed part types by role, where others are rejected."""
     template_options: bool = False
@@ -206,9 +209,11 @@ _PLACE_NAMES = {"body": "the request", "call": "tool calls", "call.function": "t
 def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> JsonObject:
     """Drop the keys that the target rejects in this place; returns the same object if there are none."""
     allowed = context.dialect.allowed_keys.get(place)
-    if allowed is None or entry.keys() <= allowed:
+    refused: Set[str] = entry.keys() & context.dialect.refused_keys.get(place, ())
+    dropped = refused if allowed is None else refused | (entry.keys() - allowed)
+    if not dropped:
         return entry
-    for key in sorted(entry.keys() - allowed):
+    for key in sorted(dropped):
         if (place, key) not in context.dropped_keys and entry[key] is not None:
             owner = _PLACE_NAMES.get(place, f"{place} messages")
             context.report.add(
@@ -219,12 +224,12 @@ def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> Js
                 level=field_level(key),
             )
         context.dropped_keys.add((place, key))
-    return {key: value for key, value in entry.items() if key in allowed}
+    return {key: value for key, value in entry.items() if key not in dropped}
 
 
 def is_reasoning_off(reasoning: Reasoning | None) -> bool:
     """Return whether reasoning is disabled, by `enabled` or by effort."""
-    return reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
+    return reasoning is not None and reasoning.is_off
 
 
 def fit_reasoning(

@@ -316,8 +316,19 @@ def _has_matching_type(key: str, kind: object, dialect: ChatDialect) -> bool:
     """Return whether the `type` of a call matches its content."""
     # OAI-CHAT-21
     if kind is None:
-        return key == "function" and dialect.untyped_calls
+        return key == "function" and dialect.untyped
     return kind == key or (isinstance(kind, str) and kind in dialect.extra_call_types)
+
+
+_FORM_KEYS = ("type", "index", "expires_at")
+
+
+def is_filled(value: object) -> bool:
+    """Return whether a value says anything: some servers send every member of a message, with empty values."""
+    members = object_or_none(value)
+    if members is not None:
+        return any(is_filled(member) for key, member in members.items() if key not in _FORM_KEYS)
+    return value not in (None, "")
 
 
 def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
@@ -359,7 +370,7 @@ def render_legacy_call(call: ToolCall, context: ChatContext) -> JsonObject:
     name = context.project_name(call.name)
     entry = cast("JsonObject", call.native.fragment if call.native is not None else {})
     if call.native is None or not call.native.intact or not _accepts_arguments(call, entry.get("arguments"), context):
-        entry = {**entry, "arguments": _render_arguments(call, context)}
+        entry = {**entry, "arguments": _render_arguments(call, context, entry.get("arguments"))}
     return entry if entry.get("name") == name else {**entry, "name": name}
 
 
@@ -383,7 +394,8 @@ def render_call(call: ToolCall, context: ChatContext) -> JsonObject:
         rendered = {"id": wire_id, "type": "custom", "custom": {"name": name, "input": text}}
     else:
         # OAI-CHAT-10: always a string
-        arguments = _render_arguments(call, context)
+        function = object_or_none(own_native.fragment.get("function")) if own_native is not None else None
+        arguments = _render_arguments(call, context, (function or {}).get("arguments"))
         # A vendor's own tool may have a name that is not valid for a function.
         kind = own_native.fragment.get("type") if own_native is not None else None
         kind = kind if isinstance(kind, str) and kind in context.dialect.extra_call_types else "function"
@@ -406,7 +418,7 @@ def _accepts_arguments(call: ToolCall, text: object, context: ChatContext) -> bo
     return call.arguments_text is None and (context.dialect.arguments == "json" or isinstance(call.arguments, dict))
 
 
-def _render_arguments(call: ToolCall, context: ChatContext) -> str:
+def _render_arguments(call: ToolCall, context: ChatContext, original: object) -> str:
     form = context.dialect.arguments
     if context.is_reply:
         return render_arguments_text(call, context.report)
@@ -415,7 +427,7 @@ def _render_arguments(call: ToolCall, context: ChatContext) -> str:
     refused = form == "json" or not context.dialect.invalid_json_arguments
     if (refused and broken) or (form == "object" and not isinstance(call.arguments, dict)):
         return encode_json_text(render_arguments_object(call, context.report))
-    return render_arguments_text(call, context.report)
+    return render_arguments_text(call, context.report, original)
 
 
 def with_tool_name(entry: JsonObject, name: str) -> JsonObject:

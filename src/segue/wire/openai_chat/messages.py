@@ -42,6 +42,7 @@ from segue.wire.merge import replace_modelled_fields
 from segue.wire.mixed_body import has_results
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect, drop_unknown_keys
 from segue.wire.openai_chat.items import (
+    is_filled,
     is_legacy_call,
     parse_call,
     parse_content,
@@ -116,7 +117,7 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     blocks += parse_content(message.get("content"), dialect, "assistant", origin if dialect.reasoning_parts else None)
     if isinstance(refusal := message.get("refusal"), str) and refusal:
         blocks.append(Text(refusal, refusal=True))
-    if (audio := object_or_none(message.get("audio"))) is not None:
+    if is_filled(audio := object_or_none(message.get("audio"))) and audio is not None:
         transcript = string_or_none(audio.get("transcript")) or ""
         blocks.append(Opaque("audio", text=transcript, native=Native(dialect.name, audio)))
     # COMP-21
@@ -128,11 +129,13 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     if (entries := message.get("tool_calls")) is not None:
         for index, entry in enumerate(require_list(entries, "tool_calls")):
             try:
-                blocks.append(parse_call(require_object(entry), dialect, model))
+                if is_filled(require_object(entry)) or "function" not in entry:
+                    blocks.append(parse_call(entry, dialect, model))
             except InputError as error:
                 raise error.with_prefix(f"tool_calls[{index}]") from None
-    if (legacy_call := message.get("function_call")) is not None:
-        blocks.append(parse_legacy_call(require_object(legacy_call, "function_call"), dialect, model))
+    legacy_call = optional_object(message.get("function_call"), "function_call") or {}
+    if is_filled(legacy_call):
+        blocks.append(parse_legacy_call(legacy_call, dialect, model))
     return blocks
 
 
@@ -171,6 +174,8 @@ def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> boo
         return False
     if message.get("function_call") and not dialect.legacy_calls:
         return False
+    if (audio := object_or_none(message.get("audio"))) is not None and not is_filled(audio):
+        return False
     for key in ("refusal", "audio"):
         if message.get(key) and not dialect.accepts_key(key):
             return False
@@ -182,7 +187,7 @@ def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> boo
         return False
     # OAI-CHAT-11: without content there must be a call, a refusal or audio; a list of parts is never empty.
     has_output = any(message.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
-    return has_output and content is None
+    return has_output and (content is None or dialect.empty_lists)
 
 
 def _validate_fields(message: Mapping[str, Any]) -> None:
@@ -309,9 +314,9 @@ def _render_assistant_message(message: Message, context: ChatContext) -> JsonObj
     if rendered["content"] is None and native is not None and native.fragment.get("content") == "":
         rendered["content"] = ""
     prefill_key = context.dialect.prefill_key
-    if prefill_key is None:
+    if prefill_key is None or native is None or native.fragment.get(prefill_key) is not True:
         return _with_name(message, rendered, native)
-    if message.prefill and native is not None:
+    if message.prefill:
         rendered[prefill_key] = True
     return _with_name(message, rendered, native, frozenset({prefill_key}))
 
@@ -394,7 +399,7 @@ def render_assistant_same_api(blocks: Sequence[Block], fragment: Mapping[str, An
     if len(original_calls) != len(entries) or any(a is not b for a, b in zip(entries, original_calls, strict=True)):
         changes["tool_calls"] = entries
     # OAI-CHAT-07: an empty list is rejected.
-    if not entries and fragment.get("tool_calls") == []:
+    if fragment.get("tool_calls") == [] and not context.dialect.empty_lists:
         return {key: value for key, value in fragment.items() if key != "tool_calls"} | changes
     return {**fragment, **changes} if changes else cast("JsonObject", fragment)
 

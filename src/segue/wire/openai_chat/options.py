@@ -52,7 +52,11 @@ _PLAIN_OPTIONS: dict[str, str | None] = {
 }
 _OTHER_KEYS = frozenset(
     {"max_completion_tokens", "max_tokens", "stop", "tool_choice", "function_call", "reasoning_effort", "thinking"}
-    | {"response_format"}
+    | {"response_format", "thinking.type", "tool_choice.type", "tool_choice.name"}
+    | {f"tool_choice.{kind}.{key}" for kind in ("function", "custom") for key in ("name",)}
+    | {f"tool_choice.allowed_tools.{key}" for key in ("mode", "tools")}
+    | {"response_format.type", "response_format.schema", "function_call.name"}
+    | {f"response_format.json_schema.{key}" for key in ("name", "description", "schema", "strict")}
 )
 _CHOICE_TYPES = ("function", "custom", "allowed_tools")
 _COMMON_OPTION_TYPES: OptionTypes = {
@@ -213,11 +217,6 @@ def fit_options(
     options = _fit_required_choice(options, dialect, declared, report)
     unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
     options = drop_options(options, report, f"{dialect.name} has no such option", *unnamed)
-    if options.temperature is not None and options.temperature > dialect.max_temperature:
-        report.add(
-            "adjusted", f"`temperature` reduced to {dialect.max_temperature:g}, the maximum", subject="temperature"
-        )
-        options = msgspec.structs.replace(options, temperature=dialect.max_temperature)
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
         report.add(
             "adjusted", f"`stop` cut to {dialect.stop_limit} sequences, the maximum", subject="stop", level="lost"
@@ -227,6 +226,8 @@ def fit_options(
     if dialect.reasoning_option in ("effort", "graded"):
         options = convert_budget_to_effort(options, report)
     reasoning = options.reasoning
+    if reasoning is not None and reasoning.visible and dialect.vendor_options:
+        report.add("adjusted", f"reasoning is not shown: {dialect.name} has no option for it", subject="reasoning")
     if (
         reasoning is not None
         and reasoning.adaptive
@@ -319,7 +320,7 @@ def _render_reasoning(reasoning: Reasoning | None, dialect: ChatDialect) -> Json
         effort = "none"
     if dialect.reasoning_option == "effort":
         return {} if effort is None else {"reasoning_effort": effort}
-    if effort is None and not reasoning.enabled and not reasoning.adaptive:
+    if effort is None and not (reasoning.enabled or reasoning.adaptive or reasoning.visible):
         return {}
     if dialect.reasoning_option == "switch":
         return _render_switch(reasoning, effort)

@@ -22,7 +22,7 @@ from segue.wire.json_values import (
 from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
 from segue.wire.openai_chat.messages import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_same_api
-from segue.wire.replies import report_extra_choices, token_count
+from segue.wire.replies import count_output, report_extra_choices, token_count
 
 ID_PREFIX = "chatcmpl-"
 _FINISHES: dict[str, Finish] = {
@@ -45,7 +45,7 @@ _FINISH_REASONS: dict[Finish, str] = {
     "error": "length",
 }
 # The second keys are those of DeepSeek, and of Qwen with explicit caching. Kimi's stand beside the details.
-_CACHED_KEYS = ("cached_tokens", "prompt_cache_hit_tokens")
+_CACHED_KEYS = ("cached_tokens", "prompt_cache_hit_tokens", "num_cached_tokens")
 _WRITTEN_KEYS = ("cache_write_tokens", "cache_creation_input_tokens")
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
@@ -74,7 +74,7 @@ def parse_reply(body: Mapping[str, Any], *, dialect: ChatDialect) -> Reply:
         tuple(blocks),
         finish=_parse_finish(choice.get("finish_reason"), blocks),
         # KIM-07
-        usage=_parse_usage(body.get("usage")) or _parse_usage(choice.get("usage")),
+        usage=_parse_usage(find_usage(body)) or _parse_usage(choice.get("usage")),
         id=string_or_none(body.get("id")),
         model=model,
         created=integer_or_none(body.get("created")),
@@ -101,13 +101,18 @@ def _parse_usage(value: object) -> Usage | None:
     usage = object_or_none(value)
     if usage is None:
         return None
-    return Usage(
-        input=token_count(usage, "prompt_tokens"),
-        output=token_count(usage, "completion_tokens"),
-        cache_read=_find_prompt_count(usage, _CACHED_KEYS),
-        cache_write=_find_prompt_count(usage, _WRITTEN_KEYS),
-        reasoning=token_count(usage, "completion_tokens_details", "reasoning_tokens"),
+    read, written = _find_prompt_count(usage, _CACHED_KEYS), _find_prompt_count(usage, _WRITTEN_KEYS)
+    reasoning = token_count(usage, "completion_tokens_details", "reasoning_tokens")
+    output, reasoning = count_output(
+        usage, "prompt_tokens", "completion_tokens", reasoning=reasoning, cached=read + written
     )
+    return Usage(token_count(usage, "prompt_tokens"), output, read, written, reasoning)
+
+
+def find_usage(body: Mapping[str, Any]) -> object:
+    """Return the token counts of a reply or chunk; Groq's streams have them in an object of their own."""
+    usage = body.get("usage")
+    return usage if usage is not None else (object_or_none(body.get("x_groq")) or {}).get("usage")
 
 
 def _find_prompt_count(usage: JsonObject, keys: Sequence[str]) -> int:

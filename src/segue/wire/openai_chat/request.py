@@ -49,7 +49,14 @@ from segue.wire.tools import render_object_schema, to_function_tool, to_object_s
 _ACCEPTED_TOOLS = ("openai-chat", "openai-responses")
 # `arguments` belongs to the legacy calls; the last three are added by SDKs when they parse a reply.
 _ITEM_KEYS = (
-    MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments", DETAILS_KEY, ERROR_KEY}
+    MESSAGE_KEYS
+    | CALL_KEYS
+    | PART_KEYS
+    | {"arguments", "index", "parsed", "parsed_arguments", DETAILS_KEY, ERROR_KEY}
+    | {f"function.{key}" for key in ("name", "arguments", "parsed_arguments")}
+    | {"custom.name", "custom.input", "function_call.name", "function_call.arguments"}
+    | {"image_url.url", "image_url.detail", "video_url.url", "input_audio.data", "input_audio.format"}
+    | {f"file.{key}" for key in ("file_data", "file_id", "filename")}
 )
 
 
@@ -116,7 +123,7 @@ def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
     # A flat declaration is the Responses form; it is accepted.
     flat = entry.get(kind) is None and isinstance(entry.get("name"), str)
     detail = entry if flat else require_object(entry.get(kind), kind)
-    intact = not flat and "type" in entry
+    intact = not flat and ("type" in entry or dialect.untyped)
     if kind == "function":
         return _parse_function(entry, detail, dialect, intact=intact)
     form = optional_object(detail.get("format"), _detail_path(entry, detail, "format")) or {}
@@ -294,7 +301,7 @@ def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, repo
 def _is_legacy_tool(tool: Tool, context: ChatContext) -> bool:
     """Return whether the tool was declared in the legacy `functions`, where a declaration has no type."""
     own_native = context.own_native(tool.native)
-    return own_native is not None and own_native.intact and "type" not in own_native.fragment
+    return own_native is not None and own_native.intact and own_native.fragment.keys().isdisjoint(("type", "function"))
 
 
 def _render_legacy_tool(tool: Tool, context: ChatContext) -> JsonObject:

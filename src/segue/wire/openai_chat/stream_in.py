@@ -23,8 +23,9 @@ from segue.wire.json_values import (
 )
 from segue.wire.openai_chat.assembler import CallAssembler
 from segue.wire.openai_chat.dialect import ChatDialect
+from segue.wire.openai_chat.items import is_filled
 from segue.wire.openai_chat.reasoning import DETAILS_KEY, REASONING_KEYS, parse_details_text
-from segue.wire.openai_chat.reply import parse_reply
+from segue.wire.openai_chat.reply import find_usage, parse_reply
 from segue.wire.openai_shared import parse_error
 from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import ReplyStart
@@ -67,8 +68,8 @@ class ChatReader(PayloadReader):
         choices = payload.get("choices")
         if not isinstance(choices, list):
             return self._read_without_choices(payload)
-        if payload.get("usage") is not None:
-            self._usage = payload["usage"]
+        if (usage := find_usage(payload)) is not None:
+            self._usage = usage
         if payload.get("error"):
             self.error = parse_error(0, payload)
         if not self.reply_started or len(payload) > len(self._envelope) + 1:
@@ -141,7 +142,7 @@ class ChatReader(PayloadReader):
             self._call_assembler.add_deltas(entries)
             if not _is_alone(delta, "tool_calls"):
                 self.delta_template = None
-        if (legacy_delta := object_or_none(delta.get("function_call"))) is not None:
+        if is_filled(legacy_delta := object_or_none(delta.get("function_call")) or {}):
             self._end_text_run()
             self._call_assembler.add_legacy_delta(legacy_delta)
         if not MODELLED_DELTA_FIELDS.issuperset(delta):

@@ -8,7 +8,7 @@ from typing import Any, cast
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
-from segue.canonical.request import Request, Usage
+from segue.canonical.request import Usage
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
@@ -44,13 +44,11 @@ _DELTA_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 class ChatRenderer(StreamRenderer):
     """Events to chunks. Usage is sent if the client requested it, or in the last chunk if the vendor always does so."""
 
-    def __init__(
-        self, render_context: RenderContext, dialect: ChatDialect, model: str | None, request: Request | None
-    ) -> None:
+    def __init__(self, render_context: RenderContext, dialect: ChatDialect, model: str | None) -> None:
         super().__init__(render_context, model)
         self._dialect = dialect
         self._wire_context = ChatContext(dialect, render_context, is_reply=True)
-        self._request = request
+        self._request = render_context.request
         self._head = b""
         self._envelope: JsonObject = {}
         self._response_fields: Mapping[str, Any] = {}
@@ -62,6 +60,7 @@ class ChatRenderer(StreamRenderer):
         self._whole_calls: list[JsonObject] = []
         self._refusals: set[int] = set()
         self._needs_separator = self._has_text = False
+        self._has_thought = self._thought_ended = False
         self._usage: Usage | None = None
         self._order = BlockOrder()
 
@@ -74,7 +73,7 @@ class ChatRenderer(StreamRenderer):
                 if event.index not in self._held_calls:
                     chunks.append(self._render_chunk(self._arguments_delta(event)))
             elif isinstance(event, ThinkingDelta):
-                chunks.append(self._render_chunk(self._reasoning_delta(event.text)))
+                chunks.append(self._render_chunk(self._reasoning_delta(self._join_thought(event.text))))
             else:
                 chunks += self._render_event(event)
         return b"".join(chunks)
@@ -145,6 +144,15 @@ class ChatRenderer(StreamRenderer):
             self._refusals.add(event.index)
         if isinstance(event.block, Thinking):
             self._needs_separator = True
+            self._thought_ended = self._has_thought
+
+    def _join_thought(self, text: str) -> str:
+        """Return the text of reasoning, on a line of its own after earlier reasoning, as in a whole reply."""
+        if self._thought_ended and text and not (self._same_api or self._dialect.reasoning_parts):
+            text = f"\n{text}"
+        if text:
+            self._has_thought, self._thought_ended = True, False
+        return text
 
     def _render_text(self, event: TextDelta) -> bytes:
         if event.index in self._refusals:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from segue.canonical.request import Request
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.wire.base import ApiError, RenderContext, Wire
@@ -21,7 +20,14 @@ from segue.wire.openai_responses.messages import ITEM_KEYS
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, parse_request, render_items, render_request
-from segue.wire.openai_shared import OPENAI_APIS, TOOL_KEYS, is_reasoning_model, parse_error, render_error
+from segue.wire.openai_shared import (
+    OPENAI_APIS,
+    OPENAI_RANGES,
+    TOOL_KEYS,
+    is_reasoning_model,
+    parse_error,
+    render_error,
+)
 
 if TYPE_CHECKING:
     from segue.wire.stream.parse import StreamParser
@@ -69,6 +75,8 @@ def _openai_constraints(model: Model) -> Constraints:
         reasoning_precedes_item=True,
         # The error text names input messages; instructions are not known to be enough.
         json_word="messages",
+        # OAI-RESP-26
+        option_ranges={} if is_reasoning_model(model) else OPENAI_RANGES,
         has_error_flag=False,
         empty_message_speakers=frozenset({"human", "ai", "system"}),
         # OAI-RESP-15
@@ -102,9 +110,7 @@ def _open_stream(turn_key: str, dialect: ResponsesDialect) -> StreamParser:
     return StreamParser(ResponsesReader(turn_key, dialect))
 
 
-def _open_renderer(
-    context: RenderContext, model: str | None, _request: Request | None, dialect: ResponsesDialect
-) -> StreamRenderer:
+def _open_renderer(context: RenderContext, model: str | None, dialect: ResponsesDialect) -> StreamRenderer:
     from segue.wire.openai_responses.stream_out import ResponsesRenderer
 
     return ResponsesRenderer(context, dialect, model)

@@ -12,8 +12,8 @@ from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCa
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import parse_argument_text, to_plain_json
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, optional_string, string_or_none
-from segue.wire.openai_responses.context import ResponsesDialect
-from segue.wire.openai_responses.item_types import FUNCTION_TYPES, item_type_or_none
+from segue.wire.openai_responses.context import ParseContext, ResponsesDialect
+from segue.wire.openai_responses.item_types import CALL_TYPE_BY_OUTPUT, CALL_TYPES, FUNCTION_TYPES, item_type_or_none
 from segue.wire.openai_responses.messages import parse_reply_items
 from segue.wire.openai_responses.request import create_parse_context
 from segue.wire.openai_responses.stream_items import INPUT_KEYS, ItemLookup, PartialItem, PartialPart, TextKind
@@ -42,6 +42,8 @@ class ItemAssembler:
         self.stored = True
         self.is_truncated = False
         """Whether the response reached its token limit."""
+        self._held: list[tuple[PartialItem, bool]] = []
+        """Ended items of calls and outputs, with whether each is complete: a call with an output is the provider's."""
 
     # ---------------------------------------------------------------------------------------------------------- deltas
 
@@ -173,6 +175,23 @@ class ItemAssembler:
 
     # -------------------------------------------------------------------------------------------------------- emitting
 
+    def _emit_block_start(self, block: Text | Thinking | ToolCall) -> int:
+        self._end_held()
+        return self._reader.emit_block_start(block)
+
+    def _emit_block(self, block: Block) -> Block:
+        self._end_held()
+        return self._reader.emit_block(block)
+
+    def _end_held(self) -> None:
+        """Emit the held items: the next block is of another item, or the response has ended."""
+        if not self._held:
+            return
+        held, self._held = self._held, []
+        context = self._context([item.fragment for item, _ in held])
+        for item, ended in held:
+            self._end_blocks(item, parse_reply_items([item.fragment], context), ended=ended)
+
     def _native(self, item: PartialItem, **parts: object) -> Native:
         return Native(self._dialect.name, {**item.fragment, **parts}, intact=False)
 
@@ -182,7 +201,7 @@ class ItemAssembler:
                 self._close_part(item, item.open_part)
             item.open_part = part
             block = Text("", refusal=part.kind.part_type == "refusal", native=self._native(item, type="message"))
-            part.block_index = self._reader.emit_block_start(block)
+            part.block_index = self._emit_block_start(block)
         return part.block_index
 
     def _append_text(self, item: PartialItem, part: PartialPart, text: str, extras: JsonObject | None = None) -> None:
@@ -200,7 +219,7 @@ class ItemAssembler:
             identity = "natural" if item_id else "absent"
             origin = Origin(self._dialect.provider, self.model, item_id=item_id, identity=identity)
             native = self._native(item, **{part.kind.list_key: [{"type": part.kind.part_type}]})
-            item.block_index = self._reader.emit_block_start(Thinking(origin=origin, native=native))
+            item.block_index = self._emit_block_start(Thinking(origin=origin, native=native))
         elif first and self._reader.text_buffer(item.block_index):
             text = _SUMMARY_SEPARATOR + text
         self._reader.add_thinking(item.block_index, text)
@@ -246,7 +265,7 @@ class ItemAssembler:
             return
         native = Native(self._dialect.name, final_item, intact=False)
         item.call = self._reader.assign_id(ToolCall(block.name, kind=block.kind, origin=block.origin, native=native))
-        item.block_index = self._reader.emit_block_start(item.call)
+        item.block_index = self._emit_block_start(item.call)
         if item.received_input:
             self._reader.add_input(item.block_index, item.input())
 
@@ -358,14 +377,19 @@ class ItemAssembler:
                     final_item["status"] = "completed" if ended else "incomplete"
                 item.fragment = final_item
                 self._end_item(item, final_item, ended=ended)
+        self._end_held()
+
+    def _context(self, items: list[JsonObject]) -> ParseContext:
+        return create_parse_context(items, self.model, self._dialect, stored=self.stored)
 
     def _parse(self, final_item: JsonObject) -> tuple[Block, ...]:
-        return parse_reply_items(
-            [final_item], create_parse_context([final_item], self.model, self._dialect, stored=self.stored)
-        )
+        return parse_reply_items([final_item], self._context([final_item]))
 
     def _end_item(self, item: PartialItem, final_item: JsonObject, *, ended: bool) -> None:
         item.ended = True
+        if item.kind in CALL_TYPES or item.kind in CALL_TYPE_BY_OUTPUT:
+            self._held.append((item, ended))
+            return
         blocks = self._parse(final_item)
         if item.kind == "message":
             self._end_message(item, blocks)
@@ -377,16 +401,19 @@ class ItemAssembler:
                 item.block_index, msgspec.structs.replace(blocks[0], text=self._reader.text_so_far(item.block_index))
             )
         else:
-            status = final_item.get("status")
-            cut = status == "incomplete" or (self.is_truncated and status is None) or not (ended or item.input_done)
-            for block in blocks:
-                self._end_other(item, block, cut=cut, ended=ended)
+            self._end_blocks(item, blocks, ended=ended)
+
+    def _end_blocks(self, item: PartialItem, blocks: Iterable[Block], *, ended: bool) -> None:
+        status = item.fragment.get("status")
+        cut = status == "incomplete" or (self.is_truncated and status is None) or not (ended or item.input_done)
+        for block in blocks:
+            self._end_other(item, block, cut=cut)
 
     def _end_message(self, item: PartialItem, blocks: tuple[Block, ...]) -> None:
         for number, block in enumerate(blocks):
             part = item.parts.get(("content", number))
             if part is None or part.block_index is None:
-                self._reader.emit_block(block)
+                self._emit_block(block)
             elif not part.closed:
                 part.closed = True
                 self._end_text(part, block)
@@ -395,7 +422,7 @@ class ItemAssembler:
                 part.closed = True
                 self._end_text(part, Text(""))
 
-    def _end_other(self, item: PartialItem, block: Block, *, cut: bool, ended: bool) -> None:
+    def _end_other(self, item: PartialItem, block: Block, *, cut: bool) -> None:
         if isinstance(block, ToolCall) and block.kind != "hosted":
             text = arguments_text(block) if item.block_index is None else self._reader.finish_text(item.block_index)
             is_complete = block.kind != "custom" and item.kind in INPUT_KEYS and bool(object_or_none(block.arguments))
@@ -405,7 +432,7 @@ class ItemAssembler:
             block = msgspec.structs.replace(block, id=item.call.id, name=item.call.name)
             self._reader.emit_block_end(item.block_index, block)
         else:
-            block = self._reader.emit_block(block)
+            block = self._emit_block(block)
         if isinstance(block, ToolCall):
             item.emitted_calls.append(block)
 

@@ -71,6 +71,8 @@ class ResponsesDialect(Struct, frozen=True, dict=True):
     """Whether a content part may be sent as it is, where the API has a closed list of part types."""
     file_apis: frozenset[str] = OPENAI_APIS
     """The APIs that share the same uploaded files."""
+    summaries: bool = False
+    """Whether the summary of reasoning is an option."""
     vendor_options: bool = False
     """Whether this is OpenAI itself, with the options that both of its APIs share."""
     response_prefix: str = "resp"
@@ -91,7 +93,7 @@ class ResponsesDialect(Struct, frozen=True, dict=True):
         return Host(self.name, "openai-responses", self.provider)
 
 
-OPENAI = ResponsesDialect("openai-responses", "openai", vendor_options=True)
+OPENAI = ResponsesDialect("openai-responses", "openai", summaries=True, vendor_options=True)
 
 
 # ---------------------------------------------------------------------------------------------------------- contexts
@@ -116,6 +118,8 @@ class ParseContext(Struct, kw_only=True):
     """Bare name to namespaced name, if no tool outside namespaces has the bare name."""
     hosted_call_ids: frozenset[str] = frozenset()
     """Ids of calls that the provider runs although their output is an item of its own."""
+    answered_ids: frozenset[str | None] = frozenset()
+    """Ids of calls that have an output."""
     shell_call_ids: dict[str, str] = {}
     """Item id to call id of local shell calls: their outputs may have the item id."""
     repeated_output_ids: frozenset[str] = frozenset()
@@ -169,9 +173,15 @@ class ParseContext(Struct, kw_only=True):
 
 
 class ResponsesContext:
-    """The render context: projected ids and names, the calls by id, and the item ids in use."""
+    """The render context: projected ids and names, the calls by id, and the item ids in use.
 
-    __slots__ = ("calls", "dialect", "fetch", "ids", "project_name", "report", "typed_call_ids", "used_item_ids")
+    `keeps_item_ids`: the items of this reply follow reasoning with an id, so each is sent with its own if it is known.
+    """
+
+    __slots__ = (
+        *("calls", "dialect", "fetch", "ids", "keeps_item_ids", "project_name", "report", "typed_call_ids"),
+        "used_item_ids",
+    )
 
     def __init__(
         self, dialect: ResponsesDialect, render_context: RenderContext, calls: Iterable[ToolCall] = ()
@@ -184,7 +194,14 @@ class ResponsesContext:
         self.calls = {call.id: call for call in calls}
         self.typed_call_ids: frozenset[str] = frozenset()
         self.used_item_ids: set[str] = set()
+        self.keeps_item_ids = False
 
     def own_native(self, native: Native | None) -> Native | None:
         """Return the native fragment if it belongs to this API."""
         return native if native is not None and native.api == self.dialect.name else None
+
+    def known_item_id(self, kind: str, item_id: object) -> str | None:
+        """Return the item's own id if the reply keeps ids and this one is valid for the type, and new."""
+        if not self.keeps_item_ids or not isinstance(item_id, str) or item_id in self.used_item_ids:
+            return None
+        return item_id if self.dialect.is_valid_id(kind, item_id) else None

@@ -142,11 +142,16 @@ def _parse_turn(items: list[_Item], index: int, history: FastHistory, calls: lis
                 raise FastPathUnsupportedError
             texts += [content] if isinstance(content, str) else content
         elif item.type == "reasoning" and item.summary is not UNSET and not item.content:
+            # OAI-RESP-07, OAI-RESP-08: the full pipeline repairs reasoning where only one of the two has an id.
+            if index + 1 < len(items) and (item.id is UNSET) != (items[index + 1].id is UNSET):
+                raise FastPathUnsupportedError
             reasoning_count += 1
             content_count += bool(item.summary or item.encrypted_content)
             encrypted_count += bool(item.encrypted_content)
             with_id_count += item.id is not UNSET
-            detached_count += index + 1 == len(items) or items[index + 1].type == "reasoning"
+            # OAI-RESP-07
+            following = items[index + 1] if index + 1 < len(items) else item
+            detached_count += following.type == "reasoning" or not _is_reply(following)
         else:
             break
         index += 1
@@ -275,7 +280,7 @@ def responses_fast_path(dialect: ResponsesDialect) -> FastPath:
     return FastPath(
         conversation_key="input",
         items_type=list[_Item],
-        body_keys=frozenset(key for key in BODY_KEYS | _COMMON_KEYS | _VARIABLE_KEYS if "." not in key) - {"input"},
+        body_keys=(BODY_KEYS | _COMMON_KEYS | _VARIABLE_KEYS) - {"input"},
         variable_keys=_VARIABLE_KEYS,
         parse=_parse,
         render=partial(_render, assistant_type=_Message if dialect.repair_item is None else _TypedMessage),

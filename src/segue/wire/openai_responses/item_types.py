@@ -81,6 +81,8 @@ class CallType(Struct, frozen=True):
     structured: Callable[[JsonObject], Any] = _no_value
     """The output if it is JSON and not text."""
     is_pending: Callable[[JsonObject], bool] = _never
+    function_output: bool = False
+    """Whether a `function_call_output` answers it too."""
 
     def get_name(self, item: JsonObject) -> str:
         return self.tool_name or string_or_none(item.get("name")) or ""
@@ -205,6 +207,8 @@ CALL_TYPES: dict[str, CallType] = {
         _found_tools,
         is_hosted=_is_server_run,
         id_optional=True,
+        # OAI-RESP-17
+        function_output=True,
     ),
     "program": CallType("program_output", "program", _pick_fields("code"), _text_field("result"), is_hosted=_always),
     "multi_agent_call": CallType(

@@ -25,7 +25,7 @@ from segue.wire.json_values import JsonObject, json_type_name, object_or_none, s
 from segue.wire.merge import replace_modelled_fields
 from segue.wire.names import join_name, split_name
 from segue.wire.openai_responses.context import ParseContext, ResponsesContext, parse_arguments
-from segue.wire.openai_responses.item_types import CALL_TYPE_BY_OUTPUT, CALL_TYPES, FUNCTION_TYPES
+from segue.wire.openai_responses.item_types import CALL_TYPE_BY_OUTPUT, CALL_TYPES, FUNCTION_TYPES, CallType
 from segue.wire.openai_responses.parts import are_intact, are_strings_or_none, parse_parts, render_content
 from segue.wire.openai_responses.required_fields import has_valid_call_id, has_valid_status
 from segue.wire.tools import duplicate_key_extra, render_arguments_text
@@ -81,8 +81,7 @@ def parse_call(item: JsonObject, context: ParseContext, *, valid_id: bool) -> To
         native=context.native(
             item, valid_id and context.is_valid_item(kind, item) and has_usable_id and (first or not hosted)
         ),
-        # A tool search without output has not been observed to be rejected.
-        awaited=not context.has_references and not row.id_optional,
+        awaited=not context.has_references,
     )
 
 
@@ -210,7 +209,13 @@ def _keeps_type(call: ToolCall, response: ToolResponse | None, context: Response
         output_native is not None and output_native.intact and output_native.fragment.get("type") == row.output_type
     ):
         return True
-    return row.render_output is not None and all(isinstance(block, Text) for block in response.content or ())
+    can_render = row.render_output is not None and all(isinstance(block, Text) for block in response.content or ())
+    return can_render or _takes_function_output(row, context)
+
+
+def _takes_function_output(row: CallType, context: ResponsesContext) -> bool:
+    # OAI-RESP-17: known of OpenAI's own service.
+    return row.function_output and context.dialect.vendor_options
 
 
 def render_call(call: ToolCall, context: ResponsesContext) -> JsonObject:
@@ -227,7 +232,11 @@ def render_call(call: ToolCall, context: ResponsesContext) -> JsonObject:
         text = call.arguments if isinstance(call.arguments, str) else encode_json_text(call.arguments)
         rendered |= {"type": "custom_tool_call", "input": text}
     else:
-        rendered["arguments"] = render_arguments_text(call, context.report)
+        original = own_native.fragment.get("arguments") if own_native is not None else None
+        rendered["arguments"] = render_arguments_text(call, context.report, original)
+    item_id = context.known_item_id(rendered["type"], call.origin.item_id)
+    if item_id is not None and call.origin.provider == context.dialect.provider:
+        rendered["id"] = item_id
     if own_native is None or own_native.fragment.get("type") != rendered["type"]:
         return rendered
     return _merge_item(own_native.fragment, rendered, _MODELLED_KEYS)
@@ -295,7 +304,10 @@ def _output_type(
     if call is None and own_native is not None:
         return own_native.fragment["type"]
     if call is not None and call.id in context.typed_call_ids and call.native is not None:
-        return CALL_TYPES[call.native.fragment["type"]].output_type
+        row = CALL_TYPES[call.native.fragment["type"]]
+        is_own = own_native is not None and own_native.intact and own_native.fragment.get("type") == row.output_type
+        keeps_type = is_own or not _takes_function_output(row, context)
+        return row.output_type if keeps_type else FUNCTION_TYPES["function_call"]
     return FUNCTION_TYPES["custom_tool_call" if call is not None and call.kind == "custom" else "function_call"]
 
 
@@ -393,11 +405,14 @@ def assistant_message(text: str) -> JsonObject:
 
 
 def render_text(block: Text, own_native: Native | None, context: ResponsesContext) -> JsonObject:
-    return (
-        assistant_message(block.text)
-        if own_native is None
-        else replace_modelled_fields(own_native.fragment, assistant_message(block.text), MESSAGE_KEYS)
-    )
+    rendered = assistant_message(block.text)
+    if own_native is None:
+        return rendered
+    item_id = context.known_item_id("message", own_native.fragment.get("id"))
+    if item_id is not None:
+        part: JsonObject = {"type": "output_text", "text": block.text, "annotations": []}
+        rendered |= {"type": "message", "id": item_id, "status": "completed", "content": [part]}
+    return replace_modelled_fields(own_native.fragment, rendered, MESSAGE_KEYS)
 
 
 def render_reasoning(block: Thinking, own_native: Native | None) -> JsonObject:

@@ -138,7 +138,10 @@ def parse_items(
                 continue
             sound = context.accepts_id(kind, item) and (context.stored or kind != "item_reference")
             if side == "ai":
-                group.add(_parse_model_item(kind, item, context, valid_id=sound), sound)
+                group.add(
+                    _parse_model_item(kind, item, context, valid_id=sound),
+                    sound and not (path == "input" and item.get("id") is None and group.needs_item_id),
+                )
                 continue
             messages += group.close()
             messages.append(_parse_input_item(kind, side, item, context, valid_id=sound))
@@ -170,22 +173,28 @@ def _parse_foreign(item: JsonObject, context: ParseContext) -> tuple[Sequence[Bl
 
 
 def parse_reply_items(items: Sequence[object], context: ParseContext) -> tuple[Block, ...]:
-    """Parse the items of a reply; all its calls with a result were run by the provider."""
+    """Parse the items of a reply. The provider ran the calls with a result, and those that only it can run."""
     blocks: list[Block] = []
     for message in parse_items(items, context, "output"):
         fallback = [Opaque(str(message.native.fragment.get("type")), native=message.native)] if message.native else []
         blocks += message.blocks or fallback
-    answered = {block.origin.raw_id for block in blocks if isinstance(block, ToolResponse) and not block.hosted}
+    answered = context.answered_ids - {None}
     return tuple(_mark_hosted(block, answered) for block in blocks)
 
 
-def _mark_hosted(block: Block, answered: set[str | None]) -> Block:
-    """Mark a call with a result in the same reply, and the result, as hosted: only the provider can have run it."""
+def _mark_hosted(block: Block, answered: Container[str | None]) -> Block:
+    """Mark what the provider ran as hosted: a result, a call with one in the same reply, a shell in a container."""
     if isinstance(block, ToolResponse):
         return msgspec.structs.replace(block, hosted=True)
-    if isinstance(block, ToolCall) and block.origin.raw_id is not None and block.origin.raw_id in answered:
+    if isinstance(block, ToolCall) and (block.origin.raw_id in answered or _is_hosted_item(block)):
         return msgspec.structs.replace(block, kind="hosted")
     return block
+
+
+def _is_hosted_item(call: ToolCall) -> bool:
+    item: JsonObject = dict(call.native.fragment) if call.native is not None else {}
+    row = CALL_TYPES.get(str(item.get("type")))
+    return row is not None and row.is_hosted(item)
 
 
 def _side_of(kind: str, item: JsonObject, context: ParseContext) -> _Side:
@@ -286,10 +295,24 @@ class _ReplyGroup:
 
     def add(self, blocks: Iterable[Block], valid_id: bool) -> None:
         self._valid_ids = self._valid_ids and valid_id
+        # OAI-RESP-08: an item behind reasoning without an id has none either.
+        newest = self._blocks[-1] if self._blocks else None
+        if isinstance(newest, Thinking) and newest.encrypted and newest.origin.item_id is None:
+            blocks = [block if isinstance(block, Thinking) else _strip_ids_and_reasoning(block) for block in blocks]
         for block in blocks:
             self._blocks.append(block)
             if isinstance(block, Thinking) and not (block.signature or block.encrypted):
                 self._valid_ids = False
+
+    @property
+    def needs_item_id(self) -> bool:
+        """Whether the next item needs its id: it follows reasoning that the provider may look up (OAI-RESP-07)."""
+        # A repeated item has no effect.
+        newest = next((block for block in reversed(self._blocks) if not isinstance(block, Opaque)), None)
+        if not self._context.stored or not isinstance(newest, Thinking) or newest.signature is None:
+            return False
+        # OAI-RESP-10: reasoning in plain text is not looked up.
+        return newest.native is None or not newest.native.fragment.get("content")
 
     def has_reasoning(self, item_id: str) -> bool:
         """Return whether the reply has the reasoning item with this id."""
@@ -437,12 +460,15 @@ def render_reply_items(blocks: Sequence[Block], context: ResponsesContext) -> li
         blocks = [_strip_ids_and_reasoning(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
     previous: Block | None = None
+    context.keeps_item_ids = False
     for block in blocks:
         joined = join_parts(items[-1], previous, block, context) if previous is not None and items else None
         if joined is not None:
             items[-1] = joined
         else:
             items += _render_block(block, context)
+        # OAI-RESP-07
+        context.keeps_item_ids = context.keeps_item_ids or (isinstance(block, Thinking) and "id" in items[-1])
         previous = block
     context.used_item_ids.update(item["id"] for item in items if isinstance(item.get("id"), str))
     return items

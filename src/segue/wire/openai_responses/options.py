@@ -52,7 +52,15 @@ _PLAIN_OPTIONS = {
     "stream": "stream",
 }
 OPTION_KEYS = frozenset(
-    {*_PLAIN_OPTIONS.values(), "tool_choice", "reasoning.effort", "text.format", "user", "safety_identifier"}
+    {
+        *_PLAIN_OPTIONS.values(),
+        "tool_choice",
+        "reasoning.effort",
+        "reasoning.summary",
+        "text.format",
+        "user",
+        "safety_identifier",
+    }
 )
 VENDOR_OPTION_KEYS = VENDOR_OPTIONS | {"verbosity": "text.verbosity"}
 _OPTION_TYPES: OptionTypes = {
@@ -139,7 +147,10 @@ def _parse_reasoning(value: JsonObject | None, dialect: ResponsesDialect) -> Rea
         raise InputError(
             f"unknown effort {raw_effort!r}; expected one of {', '.join(_EFFORTS)}", path="reasoning.effort"
         )
-    return None if effort is None else Reasoning(enabled=False if effort == "none" else None, effort=effort)
+    visible = bool(value.get("summary") or value.get("generate_summary"))
+    if effort is None and not visible:
+        return None
+    return Reasoning(enabled=False if effort == "none" else None, effort=effort, visible=visible)
 
 
 def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
@@ -175,9 +186,6 @@ def fit_options(options: Options, model: Model, declared: frozenset[str], contex
     if options.max_tokens is not None and options.max_tokens < _MIN_TOKENS:
         report.add("adjusted", f"`max_output_tokens` raised to {_MIN_TOKENS}, the minimum", subject="max_tokens")
         options = msgspec.structs.replace(options, max_tokens=_MIN_TOKENS)
-    if options.temperature is not None and options.temperature > 2:
-        report.add("adjusted", "`temperature` reduced to 2, the maximum", subject="temperature")
-        options = msgspec.structs.replace(options, temperature=2)
     form = options.response_format
     if form is not None and form.kind == "schema" and form.schema is None:
         options = drop_options(options, report, "it has no schema", "response_format")
@@ -191,16 +199,19 @@ def fit_options(options: Options, model: Model, declared: frozenset[str], contex
 
 
 def render_options(
-    options: Options, project_name: Callable[[str], str], custom_tools: frozenset[str], original: Mapping[str, Any]
+    options: Options,
+    dialect: ResponsesDialect,
+    project_name: Callable[[str], str],
+    custom_tools: frozenset[str],
+    original: Mapping[str, Any],
 ) -> JsonObject:
     """Return all options as body fields, with the keys of the same-API body `original`. `custom_tools` are names."""
     body: JsonObject = {}
     if options.tool_choice is not None:
         body["tool_choice"] = _render_choice(options.tool_choice, project_name, custom_tools)
     body |= render_plain_options(options, _PLAIN_OPTIONS)
-    effort = _render_effort(options.reasoning)
-    if effort is not None:
-        body["reasoning"] = {"effort": effort}
+    if reasoning := _render_reasoning(options.reasoning, has_summaries=dialect.summaries):
+        body["reasoning"] = reasoning
     if options.response_format is not None:
         body["text"] = {"format": _render_format(options.response_format)}
     if options.user is not None:
@@ -228,12 +239,14 @@ def _render_choice(
     return {"type": "custom" if choice.name in custom_tools else "function", "name": project_name(choice.name)}
 
 
-def _render_effort(reasoning: Reasoning | None) -> Effort | None:
+def _render_reasoning(reasoning: Reasoning | None, *, has_summaries: bool) -> JsonObject:
     if reasoning is None:
-        return None
-    if reasoning.enabled is False:
-        return "none"
-    return reasoning.effort or (None if reasoning.budget is None else effort_for_budget(reasoning.budget))
+        return {}
+    if reasoning.is_off:
+        return {"effort": "none"}
+    effort = reasoning.effort or (None if reasoning.budget is None else effort_for_budget(reasoning.budget))
+    rendered: JsonObject = {} if effort is None else {"effort": effort}
+    return {**rendered, "summary": "auto"} if reasoning.visible and has_summaries else rendered
 
 
 def _render_format(form: ResponseFormat) -> JsonObject:

@@ -38,6 +38,7 @@ _TEXT_TYPE_NAMES = tuple(_TEXT_TYPES.values())
 _TEXT_PART_TYPES = frozenset({"input_text", "output_text", "text"})
 PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "detail", "file_id", "file_url", "file_data", "filename", "input_audio"}
+    | {"image_url.url", "image_url.detail", "input_audio.data", "input_audio.format"}
 )
 # Types in use that are not listed for messages.
 _UNLISTED_TYPES = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
@@ -46,6 +47,9 @@ _REJECTED_TYPES = frozenset(
     {"input_image", "input_file", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking", ""}
 )
 _PDF = "application/pdf"
+# Kinds of media that are not accepted as a file.
+_MediaKind: TypeAlias = Literal["image", "audio", "video", "document"]
+_NO_FILES: tuple[_MediaKind, ...] = ("image", "audio", "video")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -145,7 +149,12 @@ def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
     if data is None and url is None and file_id is None:
         return None
     mime, decoded = split_data_url(data) if data is not None else (None, None)
-    return Media("document", mime, decoded or data, url, file_id, name, native=Native(dialect.name, part))
+    # OAI-RESP-16
+    kind: _MediaKind = "document"
+    for other in _NO_FILES:
+        kind = other if (mime or "").startswith(f"{other}/") else kind
+    native = Native(dialect.name, part, intact=kind == "document")
+    return Media(kind, mime, decoded or data, url, file_id, name, native=native)
 
 
 # ----------------------------------------------------------------------------------------------------------------- out

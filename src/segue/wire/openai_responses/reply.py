@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
-from segue.canonical.request import Finish, Reply, Usage
+from segue.canonical.request import Finish, Reply, Request, Usage
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
     JsonObject,
@@ -22,7 +22,7 @@ from segue.wire.openai_responses.item_types import APPROVAL_REQUEST, CALL_TYPES,
 from segue.wire.openai_responses.items import project_call_item
 from segue.wire.openai_responses.messages import parse_reply_items, render_reply_items
 from segue.wire.openai_responses.request import create_parse_context
-from segue.wire.replies import has_client_calls, token_count
+from segue.wire.replies import count_output, has_client_calls, token_count
 
 # OAI-RESP-23
 _REASONS: dict[str, Finish] = {"max_output_tokens": "length", "content_filter": "filter", "steered": "pause"}
@@ -50,6 +50,33 @@ _CALL_ITEM_TYPES = frozenset(
     }
 )
 REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_details", "error"})
+_REQUEST_FIELDS: Mapping[str, Any] = {
+    "background": False,
+    "frequency_penalty": 0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": 1,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1,
+    "truncation": "disabled",
+    "user": None,
+}
+"""The fields of a request that its response repeats, with the values where the request has none."""
+_FORMAT_FIELDS = {"description": None, "schema": None, "strict": False}
+_FUNCTION_FIELDS = {"description": None, "parameters": None, "strict": None}
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -94,13 +121,11 @@ def _parse_finish(body: Mapping[str, Any], blocks: Sequence[Block]) -> Finish:
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
-    return Usage(
-        input=token_count(usage, "input_tokens"),
-        output=token_count(usage, "output_tokens"),
-        cache_read=token_count(usage, "input_tokens_details", "cached_tokens"),
-        cache_write=token_count(usage, "input_tokens_details", "cache_write_tokens"),
-        reasoning=token_count(usage, "output_tokens_details", "reasoning_tokens"),
-    )
+    read = token_count(usage, "input_tokens_details", "cached_tokens")
+    written = token_count(usage, "input_tokens_details", "cache_write_tokens")
+    reasoning = token_count(usage, "output_tokens_details", "reasoning_tokens")
+    output, reasoning = count_output(usage, "input_tokens", "output_tokens", reasoning=reasoning, cached=read + written)
+    return Usage(token_count(usage, "input_tokens"), output, read, written, reasoning)
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
@@ -121,7 +146,7 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
     seed = (reply.id or "", reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls))
     reply_id = derive_response_id(reply.id, dialect, *seed)
     body = {
-        **render_envelope(reply_id, reply.created, reply.model),
+        **render_envelope(reply_id, reply.created, reply.model, request_fields(render_context.request)),
         **render_ending(reply.finish),
         "output": _render_output(reply, reply_id, context),
     }
@@ -151,25 +176,48 @@ def derive_response_id(reply_id: str | None, dialect: ResponsesDialect, *seed: s
     return reply_id if reply_id and reply_id.startswith(f"{prefix}_") else dialect.derive_id(prefix, *seed)
 
 
-def render_envelope(reply_id: str, created: int | None, model: str | None) -> JsonObject:
-    """Render the fields of a response around its output, in API order; status `in_progress`."""
+def request_fields(request: Request | None) -> Mapping[str, Any]:
+    """Return the fields of a request as the caller sent them."""
+    return {} if request is None or request.native is None else request.native.fragment
+
+
+def render_envelope(reply_id: str, created: int | None, model: str | None, request: Mapping[str, Any]) -> JsonObject:
+    """Render the fields of a response around its output; status `in_progress`. `request` has the fields of its request.
+
+    `completed_at` stays null: rendering reads no clock.
+    """
     return {
         "id": reply_id,
         "object": "response",
         "created_at": created or 0,
+        "completed_at": None,
         "status": "in_progress",
         "error": None,
         "incomplete_details": None,
-        "instructions": None,
-        "metadata": {},
-        "model": model or "",
+        "model": model or request.get("model") or "",
         "output": [],
-        "parallel_tool_calls": True,
-        "temperature": None,
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": None,
+        "usage": None,
+        **_render_request_fields(request),
     }
+
+
+def _render_request_fields(request: Mapping[str, Any]) -> JsonObject:
+    """Render the fields of a request that its response repeats, with their defaults."""
+    fields = {
+        key: default if (value := request.get(key)) is None else value for key, default in _REQUEST_FIELDS.items()
+    }
+    fields["tools"] = [
+        {**_FUNCTION_FIELDS, **tool} if tool.get("type") == "function" else tool
+        for tool in objects_in(cast("list[object]", fields["tools"]))
+    ]
+    for key in ("reasoning", "text"):
+        fields[key] = {**_REQUEST_FIELDS[key], **{name: value for name, value in fields[key].items() if value}}
+    form = fields["text"]["format"]
+    if form.get("type") == "json_schema":
+        fields["text"]["format"] = {**_FORMAT_FIELDS, **form}
+    if fields["service_tier"] == "auto":
+        fields["service_tier"] = _REQUEST_FIELDS["service_tier"]
+    return fields
 
 
 def render_ending(finish: Finish, cause: str | None = None) -> JsonObject:

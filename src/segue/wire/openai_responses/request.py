@@ -134,6 +134,7 @@ def create_parse_context(
         hosted_call_ids=frozenset(
             call_id for call_id, row in hosted.items() if not row.output_required or call_id in answered_ids
         ),
+        answered_ids=frozenset(shells.get(name or "", name) for name in answered),
         shell_call_ids=shells,
         repeated_output_ids=_find_repeated(answered) if len(answered_ids) < len(answered) else frozenset(),
         # Only an output without the key is parsed by it.
@@ -220,7 +221,7 @@ def render_request(transcript: Transcript, render_context: RenderContext, dialec
         form = render_format_schema(options.response_format, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
         options = msgspec.structs.replace(options, response_format=form)
     options = fit_options(options, parse_model(transcript.rules_model), declared, context)
-    rendered = render_options(options, context.project_name, _custom_names(transcript.tools), {})
+    rendered = render_options(options, dialect, context.project_name, _custom_names(transcript.tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     instructions = _render_instructions(transcript.system)
     if instructions:
@@ -337,9 +338,13 @@ def _merge_options(transcript: Transcript, original: Mapping[str, Any], context:
     if transcript.model != request.model:
         all_names = declared | {tool.name for tool in request.tools}
         options = fit_options(options, parse_model(transcript.model), all_names, context)
-    original_options = render_options(request.options, str, custom, original)
+    original_options = render_options(request.options, context.dialect, str, custom, original)
     new_options = render_options(
-        options, lambda name: context.project_name(name) if name in declared else name, custom, original
+        options,
+        context.dialect,
+        lambda name: context.project_name(name) if name in declared else name,
+        custom,
+        original,
     )
     mixed_body.forget_foreign_choice(original_options, original, mixed_body.RESPONSES)
     if request.model is not None:

@@ -19,6 +19,9 @@ _API = "openai-responses"
 # Required fields that are checked where items are parsed, or not at all.
 _CHECKED_ELSEWHERE = frozenset({"type", "call_id", "additional_tools.role", "additional_tools.tools"})
 
+# OAI-RESP-20: the provider has the item with this id.
+_NOT_REQUIRED_WITH_ID = frozenset({"image_generation_call.result"})
+
 
 @cache
 def _required_fields() -> Mapping[str, Mapping[str, Spec]]:
@@ -31,6 +34,8 @@ def _required_fields() -> Mapping[str, Mapping[str, Spec]]:
 def has_required_fields(kind: str, item: JsonObject) -> bool:
     """Return whether an item has the required fields of its type. Unknown types have none."""
     for key, spec in _required_fields().get(kind, {}).items():
+        if key not in item and f"{kind}.{key}" in _NOT_REQUIRED_WITH_ID and raw_id_or_none(item.get("id")):
+            continue
         if key not in item or any(find_mismatches(spec, item[key])):
             return False
     return _has_valid_output(kind, item.get("output")) and has_valid_status(kind, item)

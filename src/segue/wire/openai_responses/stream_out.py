@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any, TypeAlias, cast
 
 import msgspec
+from msgspec import Raw
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json, encode_json_text
@@ -32,6 +33,7 @@ from segue.wire.openai_responses.reply import (
     render_part,
     render_status,
     render_usage,
+    request_fields,
 )
 from segue.wire.stream.events import (
     BlockEnd,
@@ -72,6 +74,7 @@ class ResponsesRenderer(StreamRenderer):
     def __init__(self, render_context: RenderContext, dialect: ResponsesDialect, model: str | None) -> None:
         super().__init__(render_context, model)
         self._dialect = dialect
+        self._request = render_context.request
         self._wire_context = ResponsesContext(dialect, render_context)
         self._order = BlockOrder()
         self._writer = _ResponseWriter(dialect)
@@ -151,7 +154,7 @@ class ResponsesRenderer(StreamRenderer):
         seed = (event.id or "", event.model or "", str(event.created or ""))
         derived_id = derive_response_id(event.id, self._dialect, *seed)
         reply_id = event.id if self._same_api and event.id else derived_id
-        envelope = render_envelope(reply_id, event.created, event.model or self.model)
+        envelope = render_envelope(reply_id, event.created, event.model or self.model, request_fields(self._request))
         native_fields: Mapping[str, Any] = native.fragment if native is not None else {}
         yield self._writer.open(
             {**envelope, **{key: value for key, value in native_fields.items() if key not in REPLY_KEYS}}
@@ -387,7 +390,8 @@ class _ResponseWriter:
 
     def open(self, envelope: JsonObject) -> bytes:
         self.response = envelope
-        return self.event("created", response=envelope) + self.event("in_progress", response=envelope)
+        encoded = Raw(encode_json(envelope))
+        return self.event("created", response=encoded) + self.event("in_progress", response=encoded)
 
     def end(self, ending: JsonObject, usage: Usage | None) -> bytes:
         rendered_usage = None if usage is None else render_usage(usage)

@@ -36,15 +36,20 @@ from segue.wire.text.regions import BrokenCall, FoundCall, Marker, Segment, Thou
 from segue.wire.text.registry import select_parse_format
 from segue.wire.text.scan import CallScanner, scan_text
 from segue.wire.text.text_format import TextFormat
-from segue.wire.text.tokens import EosFilter
+from segue.wire.text.tokens import EosFilter, partial_token_length
 
-# Most models; Magistral; Gemma 4.
+# Most models; MiniMax M3; Seed-OSS; Kimi K3; Magistral; Gemma 4.
 _THINK_TAGS = {
     "<think>": "</think>",
+    "<mm:think>": "</mm:think>",
+    "<seed:think>": "</seed:think>",
+    "<|open|>think<|sep|>": "<|close|>think<|sep|>",
     "[THINK]": "[/THINK]",
     "<|channel>thought\n": "<channel|>",
     "<|channel>thought": "<channel|>",
 }
+# A prompt may begin the reasoning, or end it: then the reply begins with the closing tag.
+_TAGS = (*_THINK_TAGS, *_THINK_TAGS.values())
 _Kind: TypeAlias = type[Text] | type[Thinking]
 
 
@@ -67,6 +72,11 @@ class ThinkTagSplitter:
         """Whether no reasoning can follow."""
         return self._state == "after"
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the tag was not closed."""
+        return self._state == "inside"
+
     def feed(self, text: str, *, ended: bool = False) -> list[tuple[_Kind, str]]:
         if self._state == "after":
             return _nonempty(Text, text)
@@ -83,13 +93,16 @@ class ThinkTagSplitter:
         bare = text.lstrip()
         # White space is kept apart: only a tag is compared again when more text arrives.
         self._space.append(text[: len(text) - len(bare)])
-        if not ended and (not bare or any(tag.startswith(bare) and tag != bare for tag in _THINK_TAGS)):
+        if not ended and (not bare or any(tag.startswith(bare) and tag != bare for tag in _TAGS)):
             self._held = bare
             return []
         for opening, close in _THINK_TAGS.items():
             if bare.startswith(opening):
                 self._state, self._close = "inside", close
                 return self._feed_inside(bare[len(opening) :], ended=ended)
+            if bare.startswith(close):
+                self._state, self._close = "after_tag", close
+                return self._feed_after_tag(bare[len(close) :])
         self._state = "after"
         return _nonempty(Text, self._space.text() + bare)
 
@@ -98,7 +111,7 @@ class ThinkTagSplitter:
         if tag:
             self._state = "after_tag"
             return _nonempty(Thinking, thought) + self._feed_after_tag(text_after)
-        held_length = 0 if ended else _partial_tag_length(text, self._close)
+        held_length = 0 if ended else partial_token_length(text, self._close)
         self._held = text[len(text) - held_length :]
         return _nonempty(Thinking, text[: len(text) - held_length])
 
@@ -112,12 +125,6 @@ class ThinkTagSplitter:
 
 def _nonempty(kind: _Kind, text: str) -> list[tuple[_Kind, str]]:
     return [(kind, text)] if text else []
-
-
-def _partial_tag_length(text: str, close: str) -> int:
-    """Return the length of the longest end of the text that may begin the closing tag."""
-    start = text.rfind(close[0], max(0, len(text) - len(close) + 1))
-    return len(text) - start if start >= 0 and close.startswith(text[start:]) else 0
 
 
 class TextExtractor:
@@ -145,6 +152,8 @@ class TextExtractor:
         self._next_index = 0
         self._model: str | None = None
         self._reasoning = TextBuffer()
+        self._tagged = TextBuffer()
+        """The part of the reasoning that was in tags."""
         self._has_text = False
         self._pending_space = TextBuffer()
         self._found_markers = False
@@ -204,6 +213,8 @@ class TextExtractor:
                 self._end_text(out)
                 self._close_block(out)
                 self._extract_from_reasoning(out)
+                if event.finish == "stop":
+                    self._repeat_open_thought(out)
                 out.append(msgspec.structs.replace(event, finish=self._finish(event.finish)))
             case _:
                 if isinstance(event, ReplyStart):
@@ -226,6 +237,7 @@ class TextExtractor:
             if kind is Thinking:
                 self._indexes_shifted = True
                 self._reasoning.append(piece)
+                self._tagged.append(piece)
                 self._emit_delta(Thinking, piece, out)
             elif self._format is None:
                 self._emit_delta(Text, piece, out)
@@ -359,6 +371,15 @@ class TextExtractor:
         for found in reversed(calls):
             self._report.add("text", f"call of {found.name} extracted from the reasoning: the reply has no text")
             self._emit_call(found, out)
+
+    def _repeat_open_thought(self, out: list[Event]) -> None:
+        """Emit reasoning that did not end as text too: after a regular stop it is, or ends with, the answer."""
+        text = self._tagged.text().strip("\n")
+        if not self._think.is_open or self._has_text or self._calls or not text.strip():
+            return
+        self._report.add("text", "reasoning without an end repeated as text: the reply has no other", level="note")
+        self._emit_delta(Text, text, out)
+        self._close_block(out)
 
 
 def choose_extractor(

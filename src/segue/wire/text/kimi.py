@@ -130,6 +130,25 @@ _K3 = ElementFormat(
 )
 
 
+# The elements around the text of a reply.
+_WRAPPERS = TokenSet(
+    {
+        "open": [f"<|open|>{tag}{_SEP}" for tag in ("response", "think", 'message role="assistant"')],
+        "close": [f"<|close|>{tag}{_SEP}" for tag in ("response", "think", "message")],
+    }
+)
+
+
+class _Wrapper(TokenRegion):
+    """One tag of an element around the text."""
+
+    tokens = opening = closing = _WRAPPERS
+
+    def read(self) -> Reading[list[Segment]]:
+        yield from self.take_token(_WRAPPERS)
+        return [Marker(self.flush_taken())]
+
+
 def _render_tools(tools: Sequence[Tool]) -> str:
     listed = render_spaced_json([function_declaration(tool) for tool in tools])
     return (
@@ -159,11 +178,14 @@ def _render_results(results: Sequence[ResultText]) -> str:
 KIMI_TEXT = TextFormat(
     name="kimi-text",
     title="Kimi K2 and K3: special tokens, and ids that hold the name",
-    openers=(token_opener(_OPENING, _Call), _K3.opener),
-    markers=(_SECTION, "<|tool_call_section_begin|>", _ARGUMENTS, f"<|open|>tools{_SEP}", "<|open|>call tool="),
+    openers=(token_opener(_OPENING, _Call), _K3.opener, token_opener(_WRAPPERS, _Wrapper)),
+    markers=(
+        *(_SECTION, "<|tool_call_section_begin|>", _ARGUMENTS, f"<|open|>tools{_SEP}", "<|open|>call tool="),
+        *(f"<|open|>response{_SEP}", f"<|close|>response{_SEP}"),
+    ),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
     provider="kimi",
-    eos_tokens=("<|im_end|>", "[EOS]"),
+    eos_tokens=("<|im_end|>", "[EOS]", "<|end_of_msg|>"),
 )

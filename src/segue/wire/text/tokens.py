@@ -251,6 +251,14 @@ def token_opener(tokens: TokenSet, region: Callable[[DeclaredTools], Region]) ->
     return Opener(tokens.first_chars, match, tokens.second_chars)
 
 
+def partial_token_length(text: str, token: str) -> int:
+    """Return the length of the longest end of the text that may begin the token."""
+    start = text.find(token[0], max(0, len(text) - len(token) + 1))
+    while start >= 0 and not token.startswith(text[start:]):
+        start = text.find(token[0], start + 1)
+    return len(text) - start if start >= 0 else 0
+
+
 class EosFilter:
     """Removes EOS tokens from text: at the very end, or right after the calls.
 
@@ -305,7 +313,7 @@ class EosFilter:
 
     def _find_eos(self, text: str, *, ended: bool) -> int:
         """Return the position of the EOS tokens at the end of the text; the last one may be incomplete."""
-        stop = len(text) - (0 if ended else self._partial_token_length(text))
+        stop = len(text) - (0 if ended else max(partial_token_length(text, token) for token in self._tokens))
         while len(text) - stop < _MAX_HELD:
             bare = text[max(0, stop - _MAX_HELD) : stop].rstrip()
             token = next((candidate for candidate in self._tokens if bare.endswith(candidate)), None)
@@ -314,12 +322,3 @@ class EosFilter:
                 break
             stop = len(text[:stop].rstrip()) - len(token)
         return stop
-
-    def _partial_token_length(self, text: str) -> int:
-        longest = 0
-        for token in self._tokens:
-            start = text.find(token[0], max(0, len(text) - len(token) + 1))
-            while start >= 0 and not token.startswith(text[start:]):
-                start = text.find(token[0], start + 1)
-            longest = max(longest, len(text) - start if start >= 0 else 0)
-        return longest

@@ -1,0 +1,102 @@
+"""Texts of replies that hold tags of the model's template: the same whole and streamed, in any split."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import segue
+from segue.wire.registry import WIRES
+from tests.conversations.build import call
+from tests.conversations.replies import chat_reply
+from tests.conversations.reply_shapes import encode_stream, request_of, stream_payloads
+from tests.each import for_each
+from tests.streams.chat_events import chunk
+
+K3_CALL = (
+    '<|open|>tools<|sep|><|open|>call tool="read_file" index="1"<|sep|>'
+    '<|open|>argument key="path" type="string"<|sep|>a<|close|>argument<|sep|>'
+    "<|close|>call<|sep|><|close|>tools<|sep|>"
+)
+K3_END = "<|close|>response<|sep|><|close|>message<|sep|><|end_of_msg|>"
+# The model, its text, and what it says: reasoning, text, names of calls.
+TEXTS: dict[str, tuple[str, str, str, str, list[str]]] = {
+    "kimi k3 answers": ("kimi-k3", f"<|open|>response<|sep|>Hi.{K3_END}", "", "Hi.", []),
+    "kimi k3 in the middle of its response": ("kimi-k3", f"Hi.{K3_END}", "", "Hi.", []),
+    "kimi k3 thinks": (
+        "kimi-k3",
+        f"<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>response<|sep|>Hi.{K3_END}",
+        *("Hm.", "Hi.", []),
+    ),
+    "kimi k3 thinks and calls": (
+        "kimi-k3",
+        f"<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>response<|sep|>Hi.<|close|>response<|sep|>{K3_CALL}",
+        *("Hm.", "Hi.", ["read_file"]),
+    ),
+    "kimi k3 calls": ("kimi-k3", f"<|open|>response<|sep|><|close|>response<|sep|>{K3_CALL}", "", "", ["read_file"]),
+    "kimi k3 quotes its tags": ("kimi-k3", f"It is `{K3_END}`.", "", f"It is `{K3_END}`.", []),
+    "minimax m3 thinks": ("MiniMax-M3", "<mm:think>Hm.</mm:think>\nHi.", "Hm.", "Hi.", []),
+    "minimax m3 does not think": ("MiniMax-M3", "</mm:think>Hi.", "", "Hi.", []),
+    "seed-oss thinks": ("Seed-OSS-36B-Instruct", "<seed:think>Hm.</seed:think>Hi.", "Hm.", "Hi.", []),
+    "qwen does not think": ("qwen3-32b", "\n\n</think>\n\nHi.", "", "Hi.", []),
+    "reasoning without an end": ("qwen3-32b", "<think>Hi.", "Hi.", "Hi.", []),
+    "reasoning of blanks without an end": ("qwen3-32b", "<think>\n", "\n", "", []),
+    "minimax m3 does not end its reasoning": ("MiniMax-M3", "<mm:think>\nHi.", "\nHi.", "Hi.", []),
+}
+
+
+def _reply(name: str, finish: str = "stop") -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The whole reply, and its stream of one character a chunk."""
+    model, text, *_ = TEXTS[name]
+    body = chat_reply(content=text, model=model, finish=finish)
+    first, *_, last = stream_payloads("openai-chat", body)
+    return body, [first, *(chunk({"content": char}, model=model) for char in text), last]
+
+
+def _read(reply: segue.Reply) -> tuple[str, str, list[str]]:
+    return reply.thinking, reply.text, [call.name for call in reply.calls]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@for_each("caller", ["anthropic", "openai-responses", "gemini", "bedrock", "kimi"])
+def test_tags_of_the_template_are_no_text(name: str, caller: str) -> None:
+    model, _, thinking, text, calls = TEXTS[name]
+    converted = segue.convert(request_of(caller), source=caller, target="openai-chat", model=model)
+    body, payloads = _reply(name)
+    whole = WIRES[caller].parse_reply(converted.reply(body))
+    stream = converted.stream()
+    streamed = segue.assemble(stream.feed(encode_stream("openai-chat", payloads)) + stream.close(), caller)
+    assert _read(whole) == _read(streamed)
+    # Anthropic's and AWS's clients get no reasoning that others made.
+    assert _read(whole) in ((thinking, text, calls), ("", text, calls))
+    assert whole.finish == streamed.finish == ("tool_calls" if calls else "stop")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_tags_of_the_template_are_no_extracted_text(name: str) -> None:
+    _, given, thinking, text, calls = TEXTS[name]
+    extracted = segue.extract(given)
+    assert (extracted.thinking, extracted.text, [call.name for call in extracted.calls]) == (thinking, text, calls)
+
+
+@for_each("caller", ["anthropic", "openai-responses"])
+def test_reasoning_that_was_cut_off_is_not_the_answer(caller: str) -> None:
+    body, payloads = _reply("reasoning without an end", finish="length")
+    converted = segue.convert(request_of(caller), source=caller, target="openai-chat")
+    stream = converted.stream()
+    streamed = segue.assemble(stream.feed(encode_stream("openai-chat", payloads)) + stream.close(), caller)
+    whole = WIRES[caller].parse_reply(converted.reply(body))
+    assert whole.text == streamed.text == ""
+    assert whole.finish == streamed.finish == "length"
+
+
+@for_each("caller", ["anthropic", "openai-responses"])
+def test_reasoning_before_a_call_is_not_the_answer(caller: str) -> None:
+    body = chat_reply(call("call_1"), content="<think>I read it.")
+    converted = segue.convert(request_of(caller), source=caller, target="openai-chat")
+    stream = converted.stream()
+    data = stream.feed(encode_stream("openai-chat", stream_payloads("openai-chat", body))) + stream.close()
+    streamed, whole = segue.assemble(data, caller), WIRES[caller].parse_reply(converted.reply(body))
+    assert whole.text == streamed.text == ""
+    assert whole.finish == streamed.finish == "tool_calls"
