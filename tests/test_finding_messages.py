@@ -177,3 +177,16 @@ def test_one_choice_is_the_default_and_no_loss(target):
     assert not [finding for finding in segue.convert(body, target=target).report.findings if finding.subject == "n"]
     more = segue.convert({**body, "n": 2}, target=target).report.findings
     assert [finding.level for finding in more if finding.subject == "n"] == ["lost"]
+
+
+@pytest.mark.parametrize("effort", [None, "high"])
+@pytest.mark.parametrize(
+    "model", ["gpt-5.6", "claude-sonnet-5", "claude-sonnet-4-5", "us.amazon.nova-2-lite-v1:0", None]
+)
+def test_an_option_outside_its_range_that_is_dropped_is_reported_once(model: str | None, effort: str | None) -> None:
+    numbers = dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), 9)
+    body = chat.body(USER, **numbers, **({} if effort is None else {"reasoning_effort": effort}))
+    for target in WIRES:
+        findings = segue.convert(body, source="openai-chat", target=target, model=model).report.findings
+        reported = [finding.subject for finding in findings if finding.subject in numbers]
+        assert len(reported) == len(set(reported)), (target, reported)

@@ -211,6 +211,12 @@ class Report:
             paths.update(dict.fromkeys(finding.paths))
         self._findings = None
 
+    def withdraw(self, kind: FindingKind, subject: str) -> None:
+        """Remove the findings of a kind on a subject: a later one says all of it."""
+        for key in [key for key in self._places if key.kind == kind and key.subject == subject]:
+            del self._places[key], self._stages[key]
+            self._findings = None
+
     def _find_places(self, key: Finding) -> tuple[dict[str, None], dict[str, None]]:
         places = self._places.get(key)
         if places is None:
