@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,49 @@ def test_no_signal_is_sent_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_are_tested_in_one_place() -> None:
     found = [path.name for path in SOURCE.rglob("*.py") if re.search(r"os\.kill\([^()]*(\(\))?, 0\)", path.read_text())]
     assert found == ["processes.py"]
+
+
+_STARTS_A_CHILD = """
+import os, signal, subprocess, sys
+from segue.processes import run_child
+
+number = int(sys.argv[1])
+start = subprocess._fork_exec
+
+def interrupted_start(*arguments):
+    pid = start(*arguments)
+    print(pid, flush=True)
+    signal.raise_signal(number)
+    return pid
+
+def stop(number, frame):
+    raise KeyboardInterrupt
+
+subprocess._fork_exec = interrupted_start
+signal.signal(number, stop if sys.argv[2] == "handled" else signal.SIG_IGN)
+try:
+    with run_child([sys.executable, "-c", "import time; time.sleep(" + sys.argv[3] + ")"]) as process:
+        print(process.wait())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def _start_interrupted(number: int, kind: str, seconds: int) -> tuple[int, str]:
+    command = [sys.executable, "-c", _STARTS_A_CHILD, str(int(number)), kind, str(seconds)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    pid, outcome = ended.stdout.split()
+    return int(pid), outcome
+
+
+@pytest.mark.skipif(not hasattr(subprocess, "_fork_exec"), reason="processes are started differently")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_a_child_is_started_leaves_none_running(number: signal.Signals) -> None:
+    pid, outcome = _start_interrupted(number, "handled", 1000)
+    assert (outcome, is_running(pid)) == ("interrupted", False)
+
+
+@pytest.mark.skipif(not hasattr(subprocess, "_fork_exec"), reason="processes are started differently")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_an_ignored_signal_while_a_child_is_started_stays_ignored(number: signal.Signals) -> None:
+    assert _start_interrupted(number, "ignored", 0)[1] == "0"

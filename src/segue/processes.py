@@ -1,15 +1,25 @@
-"""Whether a process runs. The system gives the id of an ended one to another; their start times tell them apart."""
+"""Processes: whether one runs, and one that runs for a block of code.
+
+The system gives the id of an ended process to another; their start times tell them apart.
+"""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 # Index in /proc/PID/stat after the program name, which may contain any characters.
 _START_TIME_FIELD = 19
 # Ended, but not yet reaped by its parent.
 _ENDED_STATES = ("Z", "X")
+_ENDING_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def is_running(pid: int, started: str | None = None) -> bool:
@@ -43,3 +53,33 @@ def _read_state(pid: int) -> tuple[str, str]:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return fields[0], fields[_START_TIME_FIELD]
     return "", ""
+
+
+@contextmanager
+def run_child(command: Sequence[str], **options: Any) -> Generator[Popen[bytes]]:
+    """Run a process for a block, which ends with it. It is killed if the block ends with an exception."""
+    from subprocess import Popen
+
+    with ExitStack() as stack:
+        with _delayed_signals():
+            process = stack.enter_context(Popen(command, **options))
+            stack.push(lambda kind, *_: process.kill() if kind is not None else None)
+        yield process
+
+
+@contextmanager
+def _delayed_signals() -> Generator[None]:
+    """Handle signals at the end of the block. An exception while a process is started would leave it running."""
+    received: list[int] = []
+    handlers = {number: signal.getsignal(number) for name in _ENDING_SIGNALS if (number := getattr(signal, name, None))}
+    try:
+        for number, handler in handlers.items():
+            if callable(handler):
+                signal.signal(number, lambda number, _: received.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if callable(handler):
+                signal.signal(number, handler)
+        for number in received:
+            signal.raise_signal(number)

@@ -223,6 +223,39 @@ def test_ctrl_c_ends_with_130_and_no_traceback():
     assert (process.returncode, out, err.strip()) == (130, b"", b"")
 
 
+_SIGNALLED_IN_A_FINALIZER = """
+import signal, sys, time
+from segue.cli import app
+
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(int(sys.argv[1]))
+
+def run(arguments):
+    try:
+        Interrupted()
+        time.sleep(1000)
+    except KeyboardInterrupt:
+        return app.INTERRUPTED
+
+app.run = run
+app.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_that_arrives_in_a_finalizer_is_not_lost(number: signal.Signals, code: int):
+    with default_interrupt():
+        ended = subprocess.run(
+            [sys.executable, "-c", _SIGNALLED_IN_A_FINALIZER, str(int(number))],
+            capture_output=True,
+            env=environment(),
+            timeout=100,
+            check=False,
+        )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, b"", b"")
+
+
 def test_stdout_without_a_descriptor_is_left_as_it_is(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     before = len([*Path("/dev/fd").iterdir()])

@@ -367,6 +367,17 @@ def test_link_to_a_folder_that_is_not_searched(attempt: str, outside: Outside, s
     assert not (outside.folder / "node_modules/docs").is_symlink()
 
 
+@pytest.mark.parametrize("name", ["docs", "segue-moved-docs"])
+def test_renamed_link_is_not_renamed_again(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    (folder / "node_modules/docs").mkdir(parents=True)
+    before = GuardedPaths.find(folder)
+    (folder / name).symlink_to("node_modules/docs")
+    renamed = before.move_new(tmp_path / "temporary")
+    assert [line.partition(" ")[0] for line in renamed] == [name][: name == "docs"]
+    assert len([path for path in folder.iterdir() if path.name.startswith("segue-moved-")]) == 1
+
+
 def test_link_of_a_guarded_chain_leads_out_of_the_folder(outside: Outside, sandbox: ShellSandbox) -> None:
     (outside.folder / "good").write_text("good\n")
     (outside.folder / "step").symlink_to("good")

@@ -31,6 +31,7 @@ from segue.cli.streams import (
 
 _INTEGER_ERROR = re.compile("is not a valid integer(?: range)?$")
 _TERMINATING_SIGNALS = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+_RESEND_SECONDS = 0.05
 # Causes of a `StoreError` for a file that is not a store of this version: bad input.
 _UNUSABLE_STORE = ("corrupt", "foreign", "newer")
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
@@ -148,6 +149,7 @@ def _configure_diagnostics() -> None:
     import logging
     import warnings
 
+    sys.unraisablehook = _report_unraisable
     if os.environ.get("SEGUE_DEBUG"):
         logging.basicConfig()
         warnings.simplefilter("default")
@@ -155,7 +157,6 @@ def _configure_diagnostics() -> None:
     # Without any handler, logging prints warnings to stderr.
     logging.getLogger().addHandler(logging.NullHandler())
     warnings.simplefilter("ignore")
-    sys.unraisablehook = lambda _: None
 
 
 class _Terminated(BaseException):
@@ -167,6 +168,19 @@ class _Terminated(BaseException):
 
 def _raise_terminated(number: int, _: object) -> NoReturn:
     raise _Terminated(number)
+
+
+def _report_unraisable(error: sys.UnraisableHookArgs) -> None:
+    """Python drops an exception in a finalizer. If it is that of a signal, the signal is sent again a moment later."""
+    number = getattr(error.exc_value, "number", signal.SIGINT)
+    if isinstance(error.exc_value, _Terminated | KeyboardInterrupt):
+        from threading import Timer
+
+        timer = Timer(_RESEND_SECONDS, os.kill, (os.getpid(), number))
+        timer.daemon = True
+        timer.start()
+    elif os.environ.get("SEGUE_DEBUG"):
+        sys.__unraisablehook__(error)
 
 
 def run(arguments: Sequence[str]) -> int:

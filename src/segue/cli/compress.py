@@ -116,19 +116,20 @@ def _undo(store: ConversationStore, name: str, *, as_json: bool) -> None:
 def _make_summariser(command: str) -> Callable[[Sequence[Message]], str]:
     """Return a function that summarises messages with an external command: Markdown on stdin, the summary on stdout."""
     import shlex
-    import subprocess
+    from subprocess import PIPE
+
+    from segue.processes import run_child
 
     def summarise(messages: Sequence[Message]) -> str:
         from segue.view.markdown import render_messages
 
         try:
-            process = subprocess.run(
-                shlex.split(command), input=render_messages(messages).encode(), stdout=subprocess.PIPE, check=False
-            )
+            with run_child(shlex.split(command), stdin=PIPE, stdout=PIPE) as process:
+                output = process.communicate(render_messages(messages).encode())[0]
         except (OSError, ValueError) as error:
             raise click.ClickException(f"--summarise: can't run {command}: {streams.format_os_error(error)}") from None
         try:
-            text = process.stdout.decode().strip()
+            text = output.decode().strip()
         except UnicodeDecodeError:
             text, problem = "", "did not write UTF-8"
         else:

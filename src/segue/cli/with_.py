@@ -7,7 +7,6 @@ import secrets
 import shlex
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,7 +21,7 @@ from segue.cli import options, streams
 from segue.cli.serve import ModelResolver, load_routes
 from segue.cli.streams import BadInputError
 from segue.private_files import make_folder
-from segue.processes import is_running
+from segue.processes import is_running, run_child
 
 if TYPE_CHECKING:
     from segue.gateway.client_setups import ClientSetup, Launch
@@ -171,15 +170,16 @@ class _Session:
         """Run the client in the foreground. It gets the terminal's signals itself; others are passed on."""
         for folder in launch.folders:
             folder.mkdir(parents=True, exist_ok=True)
-        process = subprocess.Popen([self._program, *launch.arguments, *self._arguments], env=self._environ(launch))
-        previous = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            previous[number] = signal.signal(number, lambda received, _frame: process.send_signal(received))
-        try:
-            code = process.wait()
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+        line = [self._program, *launch.arguments, *self._arguments]
+        with run_child(line, env=self._environ(launch)) as process:
+            previous = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                previous[number] = signal.signal(number, lambda received, _frame: process.send_signal(received))
+            try:
+                code = process.wait()
+            finally:
+                for number, handler in previous.items():
+                    signal.signal(number, handler)
         return code if code >= 0 else 128 - code
 
 

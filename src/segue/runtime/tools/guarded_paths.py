@@ -126,8 +126,8 @@ class GuardedPaths(Struct, frozen=True):
         if str(self.root) in self.read_only:
             return []
         moved: dict[str, str] = {}
-        # Something renamed may have guarded paths in it, which were not searched.
-        while new := {path for path in self._list_new(temporary) if path not in moved}:
+        # Something renamed may have guarded paths in it, which were not searched. It is not renamed again itself.
+        while new := {path for path in self._list_new(temporary) if path not in moved and not _is_moved(path)}:
             moved |= {path: self._move(path) for path in new}
         names = {os.path.relpath(path, self.root): outcome for path, outcome in moved.items()}
         return [f"{name} ({outcome})" for name, outcome in names.items() if MOVED_PREFIX not in name]
@@ -226,6 +226,10 @@ def _read_link(path: str) -> str:
         return os.readlink(path)
     except OSError:
         return ""
+
+
+def _is_moved(path: str) -> bool:
+    return Path(path).name.startswith(MOVED_PREFIX)
 
 
 def _is_pair(path: str) -> bool:
