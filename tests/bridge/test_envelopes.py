@@ -351,7 +351,7 @@ def test_entry_keys_differ_where_a_part_differs(parts: list[tuple[str, str, str,
 
 
 def test_entry_keys() -> None:
-    parts = ("client-key", "route", "hist_tool_1", "digest")
+    parts = ("client-key", "reasoning", "hist_tool_1", "digest")
     assert entry_key(KEYS, *parts) == entry_key(KEYS, *parts)
     assert entry_key(KEYS, *parts) != entry_key(EnvelopeKeys(b"b" * 32), *parts)
     # Parts are separate: moving a character from one to the next gives another key.

@@ -157,10 +157,10 @@ class ChatClient:
     def __init__(self, prompt: str) -> None:
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
 
-    def send(self, url: str) -> str | None:
+    def send(self, url: str, model: str = "any") -> str | None:
         """Send the conversation, append the reply and the results of its calls; return the text of a final reply."""
         body = {
-            "model": "any",
+            "model": model,
             "messages": self.messages,
             "tools": [TOOL],
             "reasoning_effort": "high",

@@ -32,6 +32,11 @@ MIN_KEY_SIZE = 32
 
 PlacedBlock: TypeAlias = tuple[int, Thinking]
 """A block with its position among the calls of its reply."""
+EntryKind = Literal[
+    "opening",  # marks a conversation with stored reasoning, by its first user message
+    "reasoning",  # the reasoning of a reply, by its first call
+    "responses",  # a response that later requests may refer to
+]
 RejectReason = Literal["forged", "expired", "provider", "endpoint", "key", "version"]
 
 _HEADER = base64.b64decode(ENVELOPE_PREFIX)
@@ -176,19 +181,19 @@ def open_envelope(text: str, binding: Binding, keys: EnvelopeKeys, now: float, m
         return Rejected("version")
 
 
-def entry_key(keys: EnvelopeKeys, client: str, route: str, call_id: str, digest: str) -> str:
-    """Return the key of a store entry for the reasoning before a call: an HMAC, from which no part can be recovered.
+def entry_key(keys: EnvelopeKeys, client: str, kind: EntryKind, entry_id: str, digest: str) -> str:
+    """Return the key of a store entry, made with the current secret: an HMAC, from which no part can be recovered.
 
-    `client` is the client's key or the process, `digest` that of the conversation up to the call. It is made with the
-    current secret.
+    `client` is the client's key or the process, `entry_id` the id of a call or response, `digest` that of the
+    conversation up to it. The route is no part of it: an entry opens for the endpoint that made it, on any route.
     """
-    return entry_keys(keys, client, route, call_id, digest)[0]
+    return entry_keys(keys, client, kind, entry_id, digest)[0]
 
 
-def entry_keys(keys: EnvelopeKeys, client: str, route: str, call_id: str, digest: str) -> tuple[str, ...]:
+def entry_keys(keys: EnvelopeKeys, client: str, kind: EntryKind, entry_id: str, digest: str) -> tuple[str, ...]:
     """Return the keys under which an entry can be found: that of `entry_key`, then that of before a rotation."""
     secrets = (keys.current,) if keys.previous is None else (keys.current, keys.previous)
-    return tuple(_digest_parts(secret, b"segue store entry", client, route, call_id, digest) for secret in secrets)
+    return tuple(_digest_parts(secret, b"segue store entry", client, kind, entry_id, digest) for secret in secrets)
 
 
 def _bound_digests(key: bytes, binding: Binding) -> dict[Literal["endpoint", "key"], str]:

@@ -30,7 +30,10 @@ from segue.wire.base import ReasoningPlace, Wire
 
 _MAX_INTEGER = 2**53
 # Between two items of a conversation, as most clients write them.
-_ITEM_GAP = re.compile(rb'\}\s*,\s*\{\s*"(?:role"|parts"|content"|type"\s*:\s*"(?:message|reasoning|function_call))')
+_ITEM_GAP = re.compile(
+    rb'\}\s*,\s*(?=\{\s*"(?:role"|parts"|content"|type"\s*:\s*"(?:message|reasoning|function_call)))'
+)
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 
 SealBlocks = Callable[[Sequence[PlacedBlock]], str | None]
@@ -209,8 +212,8 @@ def _insert(message: Message, positioned: Sequence[PlacedBlock]) -> Message:
 def digest_calls(messages: Sequence[Message]) -> list[str]:
     """Return for each message a digest of the conversation up to its first call.
 
-    It covers the user's texts and the tool calls. Results, system text and the texts of replies are not part of it:
-    clients shorten or drop them.
+    It covers the user's texts, without reminders, and the tool calls. Results, system text and the texts of replies are
+    not part of it: clients shorten or drop them.
     """
     running = sha256()
     digests: list[str] = []
@@ -224,47 +227,43 @@ def digest_calls(messages: Sequence[Message]) -> list[str]:
 
 
 def digest_opening(wire: Wire, conversation: Raw | None) -> str:
-    """Return a digest of the first user message of a conversation, which is the same in all its requests.
+    """Return a digest of the user's first words in a conversation, which are the same in all its requests.
 
-    `conversation` is the JSON of its items; only those up to the message are parsed. Conversations that begin with the
+    `conversation` is the JSON of its items; only those up to the words are parsed. Conversations that begin with the
     same words share the digest.
     """
-    items: list[object] = []
-    for raw in _split_opening(conversation):
+    for raw in _iter_items(conversation):
         item = msgspec.json.decode(raw)
-        items.append(item)
-        if _is_user(item):
-            break
-    try:
-        messages = wire.parse_request({wire.conversation_key: items}).messages
-    except InputError:
-        messages = ()
-    opening = next((message for message in messages if message.speaker == "human"), None)
-    return sha256(b"".join(_identify(opening)) if opening is not None else b"").hexdigest()
+        if not isinstance(item, dict) or cast("dict[str, object]", item).get("role") != "user":
+            continue
+        try:
+            messages = wire.parse_request({wire.conversation_key: [item]}).messages
+        except InputError:
+            continue
+        opening = b"".join(part for message in messages for part in _identify(message))
+        if opening:
+            return sha256(opening).hexdigest()
+    return sha256().hexdigest()
 
 
-def _split_opening(conversation: Raw | None) -> list[Raw]:
-    """Return the first items of a conversation, at least those up to the first user message."""
+def _iter_items(conversation: Raw | None) -> Iterator[Raw]:
+    """Yield the items of a conversation; no more of them are decoded than are used."""
     view = memoryview(conversation or b"")
     if bytes(view[:1]) != b"[":
-        return []
-    read = 0
+        return
+    start, read = 1, 0
     for gap in _ITEM_GAP.finditer(view):
         # Some gaps are inside of an item: what comes before them is not valid JSON.
-        read += gap.start()
+        read += gap.start() - start
         if read > len(view):
             break
         try:
-            items = _decode_items(bytes(view[: gap.start() + 1]) + b"]")
+            items = _decode_items(b"[%b]" % view[start : gap.start() + 1])
         except msgspec.DecodeError:
             continue
-        if _is_user(msgspec.json.decode(items[-1])):
-            return items
-    return _decode_items(view)
-
-
-def _is_user(item: object) -> bool:
-    return isinstance(item, dict) and cast("dict[str, object]", item).get("role") == "user"
+        yield from items
+        start = gap.end()
+    yield from _decode_items(b"[%b" % view[start:])
 
 
 def _identify(message: Message) -> Iterator[bytes]:
@@ -272,8 +271,20 @@ def _identify(message: Message) -> Iterator[bytes]:
     for block in message.blocks:
         if isinstance(block, ToolCall) and block.kind != "hosted":
             yield encode_json([block.name, _normalize(block.arguments), block.arguments_text or ""])
-        elif isinstance(block, Text) and message.speaker in ("human", "tool") and (text := block.text.strip()):
-            yield encode_json(text)
+        elif isinstance(block, Text) and message.speaker in ("human", "tool"):
+            text = _remove_reminders(block.text).strip()
+            if text:
+                yield encode_json(text)
+
+
+def _remove_reminders(text: str) -> str:
+    """Return a user's text without the spans that clients add to it, and move or drop in later requests."""
+    kept: list[str] = []
+    position = 0
+    while (start := text.find(_REMINDER, position)) >= 0 and (end := text.find(_REMINDER_END, start)) >= 0:
+        kept.append(text[position:start])
+        position = end + len(_REMINDER_END)
+    return "".join((*kept, text[position:]))
 
 
 def _normalize(value: object) -> object:

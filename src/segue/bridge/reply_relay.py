@@ -18,7 +18,7 @@ from segue.bridge.actions import Action, Authorize, End, Finish, Respond, Respon
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller, JsonArrayWriter, caller_error, keep_alive, stream_headers
 from segue.bridge.caller_key import missing_caller_key_error, use_caller_key
-from segue.bridge.envelopes import entry_keys, open_envelope, seal
+from segue.bridge.envelopes import EntryKind, entry_keys, open_envelope, seal
 from segue.bridge.failover import TargetSequence
 from segue.bridge.lookups import response_keys
 from segue.bridge.provider_errors import TransportError
@@ -42,8 +42,6 @@ from segue.wire.names import ANY_NAME, NameMap
 
 _MAX_STORED_SIZE = 1 << 30
 _CAUSE_STATUSES = {"timeout": 504, "network": 502, "broken": 502, "key": 401}
-# Stands for the id of a call in the key of the entry that marks a conversation.
-_OPENING = "opening"
 _FIRST_DELAY, _MAX_DELAY = 0.5, 20.0
 _ENVELOPE_BYTES = ENVELOPE_PREFIX.encode()
 # One of these is in every body with tool calls, usually that of the caller's own API.
@@ -172,7 +170,7 @@ class ReplyRelay(Relay):
         """The keys of the entry that marks a conversation with stored reasoning: most have none."""
         caller, wire = self._caller, self.wire
         members = caller.members if self._body is caller.body else decode_members(self._body)
-        return self._entry_keys(_OPENING, digest_opening(wire, members.get(wire.conversation_key)))
+        return self._entry_keys("opening", "", digest_opening(wire, members.get(wire.conversation_key)))
 
     def _load_entries(self) -> list[Action]:
         """Load the entries of all calls of the conversation."""
@@ -181,7 +179,7 @@ class ReplyRelay(Relay):
             key
             for message, digest in zip(request.messages, digest_calls(request.messages), strict=True)
             if (call_id := first_call_id(message)) is not None
-            for key in self._entry_keys(call_id, digest)
+            for key in self._entry_keys("reasoning", call_id, digest)
         ]
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
@@ -238,7 +236,9 @@ class ReplyRelay(Relay):
         settings, binding = self._settings, bind_endpoint(self._selection.current)
 
         def find_entry(call_id: str, digest: str) -> str | None:
-            found = (self._entries[key] for key in self._entry_keys(call_id, digest) if key in self._entries)
+            found = (
+                self._entries[key] for key in self._entry_keys("reasoning", call_id, digest) if key in self._entries
+            )
             entry = next(found, None)
             return None if entry is None else entry.decode()
 
@@ -450,7 +450,7 @@ class ReplyRelay(Relay):
         call, given_id = sealer.calls[0]
         messages = attempt.converted.caller_messages
         digest = digest_calls([*messages, Message("ai", (call,))])[-1]
-        return {self._entry_keys(given_id, digest)[0]: entry.encode(), self._opening_keys[0]: b""}
+        return {self._entry_keys("reasoning", given_id, digest)[0]: entry.encode(), self._opening_keys[0]: b""}
 
     def _response_entry(self, response: Raw | None) -> dict[str, bytes]:
         if response is None:
@@ -458,5 +458,5 @@ class ReplyRelay(Relay):
         key = response_keys(self._settings, self._client, stored_responses.parse_id(response))[0]
         return {key: stored_responses.encode(self._body, response)}
 
-    def _entry_keys(self, call_id: str, digest: str) -> tuple[str, ...]:
-        return entry_keys(self._settings.keys, self._client, self._route.name, call_id, digest)
+    def _entry_keys(self, kind: EntryKind, call_id: str, digest: str) -> tuple[str, ...]:
+        return entry_keys(self._settings.keys, self._client, kind, call_id, digest)
