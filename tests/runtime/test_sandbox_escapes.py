@@ -387,6 +387,23 @@ def test_link_of_a_guarded_chain_leads_out_of_the_folder(outside: Outside, sandb
     assert not (outside.folder / ".husky/pre-push").exists()
 
 
+@pytest.mark.parametrize("pair", ["mise/config.toml", ".github/workflows", ".yarn/releases", ".config/git"])
+def test_link_gives_a_folder_the_name_that_guards_what_is_in_it(
+    pair: str, outside: Outside, sandbox: ShellSandbox
+) -> None:
+    folder, name = pair.split("/")
+    evil = f"mkdir -p other/{name}; echo x > other/{name}/x || echo x > other/{name}"
+    for command in (f"{evil}; ln -s other {folder}", f"ln -s other {folder}", f"mkdir sub; ln -s $PWD/other sub/{folder}"):
+        text, error = run_inside(sandbox, outside.folder, command)
+        assert error
+        assert "(now segue-moved-" in text
+        assert not os.path.lexists(outside.folder / pair)
+        assert not os.path.lexists(outside.folder / "sub" / pair)
+    (outside.folder / folder).symlink_to("other")
+    assert run_inside(sandbox, outside.folder, f"echo x > other/{name}x; mkdir other/{name}x")[1]
+    assert not os.path.lexists(outside.folder / f"{pair}x")
+
+
 def test_links_of_ordinary_work(outside: Outside, sandbox: ShellSandbox, elsewhere: Path) -> None:
     (outside.folder / "node_modules/docs").mkdir(parents=True)
     (outside.folder / "docs").symlink_to("node_modules/docs")
@@ -395,6 +412,7 @@ def test_links_of_ordinary_work(outside: Outside, sandbox: ShellSandbox, elsewhe
         "ln -s ../src/lib node_modules/lib; ln -s ../../src/missing node_modules/a/b",
         f"ln -s {elsewhere} data; ln -s node_modules/tool tool; rm tool; touch node_modules/x; ln -s node_modules/x x",
         f"{PYTHON} -m venv --without-pip .venv",
+        "mkdir bin; echo x > bin/tool; ln -s bin/tool mise; ln -s ../file.txt node_modules/.github",
         "rm -r node_modules/docs; mkdir node_modules/docs; ls docs",
     ):
         text, error = run_inside(sandbox, outside.folder, command)

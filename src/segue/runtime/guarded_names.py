@@ -73,7 +73,7 @@ def has_guarded_part(parts: Iterable[str]) -> bool:
         if is_guarded_name(part, before):
             return True
         before = part
-    return _normalize_name(before) in _PARENTS
+    return may_hold_guarded(before)
 
 
 def is_guarded_name(name: str, folder: str = "") -> bool:
@@ -81,6 +81,11 @@ def is_guarded_name(name: str, folder: str = "") -> bool:
     part = _normalize_name(name)
     pair = f"{_normalize_name(folder)}/{part}"
     return part in _EXACT or pair in _EXACT or any(map(_GLOBS.fullmatch, (part, pair)))
+
+
+def may_hold_guarded(name: str) -> bool:
+    """Return whether names are guarded in a folder of this name that are not guarded elsewhere (`.github`)."""
+    return _normalize_name(name) in _PARENTS
 
 
 @lru_cache(maxsize=8_192)

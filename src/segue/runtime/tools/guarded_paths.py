@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.runtime.git_repository import find_root, open_repository
-from segue.runtime.guarded_names import is_guarded_name
+from segue.runtime.guarded_names import is_guarded_name, may_hold_guarded
 from segue.runtime.sandbox import MOVED_PREFIX, make_listable, move_aside, place_of
 from segue.runtime.tool_types import ToolError
 
@@ -194,6 +194,8 @@ def _search(
             programs.update(_list_programs(Path(folder), root))
         for entry in entries:
             is_guarded = entry.name == ".git" if is_package else is_guarded_name(entry.name, folder_name)
+            # `mise`, a link to a folder with a `config.toml`.
+            is_guarded |= not is_package and may_hold_guarded(entry.name) and _is_link_to_folder(entry.path)
             if is_guarded or entry.path in programs:
                 yield entry.path, entry.path
             elif entry.is_symlink():
@@ -206,6 +208,11 @@ def _search(
                     yield entry.path, entry.path
             elif entry.is_dir(follow_symlinks=False) and entry.path not in _SYSTEM_FOLDERS:
                 folders.append((entry.path, entry.name, is_package or entry.name in _PACKAGE_FOLDERS))
+
+
+def _is_link_to_folder(path: str) -> bool:
+    """Return whether a path is a link to a folder, or to nothing yet."""
+    return os.path.islink(path) and not os.path.isfile(path)
 
 
 def _leads_out(link: str, text: str, root: Path, temporary: str, is_package: bool) -> bool:
