@@ -190,3 +190,35 @@ def test_an_option_outside_its_range_that_is_dropped_is_reported_once(model: str
         findings = segue.convert(body, source="openai-chat", target=target, model=model).report.findings
         reported = [finding.subject for finding in findings if finding.subject in numbers]
         assert len(reported) == len(set(reported)), (target, reported)
+
+
+# Bedrock refuses such numbers with an `InputError`.
+@pytest.mark.parametrize("number", [-1, 9])
+@pytest.mark.parametrize(
+    ("api", "model"),
+    [
+        (api, model)
+        for api, models in {
+            "openai-chat": ("gpt-5.6", "gpt-4.1"),
+            "openai-responses": ("gpt-5.6", "gpt-4.1"),
+            "azure-foundry": ("gpt-5.6",),
+            "anthropic": ("claude-sonnet-4-5", "claude-sonnet-5"),
+            "gemini": ("gemini-2.5-flash", "gemini-3.6-flash"),
+            "mistral": ("mistral-large-latest",),
+        }.items()
+        for model in models
+    ],
+)
+def test_a_number_outside_its_range_is_repaired_at_home_and_reported(api: str, model: str, number: int) -> None:
+    options = {"temperature": number, "reasoning_effort": "high"}
+    asked = segue.convert(chat.body(USER, **options), source="openai-chat", target=api, model=model).body
+    for thinks in (True, False):
+        body = json.loads(json.dumps(asked))
+        if not thinks:
+            for key in ("thinking", "output_config", "reasoning", "reasoning_effort"):
+                body.pop(key, None)
+        (body.setdefault("generationConfig", {}) if api == "gemini" else body)["temperature"] = number
+        assert not segue.check(body, api)
+        repaired = segue.repair(body, api)
+        assert segue.check(repaired.body, api)
+        assert [finding.subject for finding in repaired.report.findings] == ["temperature"]

@@ -99,10 +99,8 @@ def _recorded_shapes() -> Iterator[ReplyShape]:
     items = (reasoning("rs_1", summary="Hm."), output_text("I look.", "msg_1"), _function_call())
     for api in _RESPONSES:
         yield ReplyShape(api, "reasoning", responses_reply(*items))
-        yield ReplyShape(
-            api, "shell in a container", responses_reply(output_text("I look.", "msg_1"), *_hosted_shell())
-        )
-        shells = _hosted_shell(environment=None)
+        yield ReplyShape(api, "shell in a container", responses_reply(output_text("I look.", "msg_1"), *hosted_shell()))
+        shells = hosted_shell(environment=None)
         yield ReplyShape(api, "shell in a container without its name", responses_reply(*shells, _function_call()))
     parts = (part_text("Hm.", thought=True), part_text("I look."), part_call(thoughtSignature="c2ln"))
     yield ReplyShape("gemini", "thought", gemini_reply(*parts))
@@ -131,7 +129,7 @@ def _text(text: str) -> Body:
     return {"type": "text", "text": text}
 
 
-def _hosted_shell(**changes: Any) -> tuple[Body, Body]:
+def hosted_shell(**changes: Any) -> tuple[Body, Body]:
     action = {"commands": ["ls"], "timeout_ms": None, "max_output_length": None}
     environment = {"type": "container_reference", "container_id": "cntr_1"}
     call = {"type": "shell_call", "id": "sh_1", "call_id": "call_s", "status": "completed", "action": action}

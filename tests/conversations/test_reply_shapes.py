@@ -12,10 +12,12 @@ import segue
 from segue.render.report import Report
 from segue.wire.registry import WIRES
 from tests.catalog.texts import body_strings, lines, texts
+from tests.conversations.replies import responses_reply
 from tests.conversations.reply_shapes import (
     ReplyShape,
     append_reply,
     encode_stream,
+    hosted_shell,
     reply_shapes,
     request_of,
     stream_payloads,
@@ -86,6 +88,29 @@ def test_values_and_fields_newer_than_the_vendors_types_are_read(shape: ReplySha
         newer = copy.deepcopy(body)
         _at(newer[key], path)["brand_new"] = "value"
         _check_read(newer, shape.api)
+
+
+@for_each("kind", [None, "tool_use", "brand_new"])
+def test_a_result_with_the_type_of_claude_answers_its_call(kind: str | None) -> None:
+    body = request_of("bedrock")
+    call = {"toolUseId": "tooluse_1", "name": "read_file", "input": {}, **({} if kind is None else {"type": kind})}
+    result = {"toolUseId": "tooluse_1", "type": "tool_result", "content": [{"text": "done"}]}
+    body["messages"] += [
+        {"role": "assistant", "content": [{"toolUse": call}]},
+        {"role": "user", "content": [{"toolResult": result}]},
+    ]
+    for repaired in (segue.convert(body, source="bedrock", target="bedrock"), segue.repair(body, "bedrock")):
+        assert repaired.body == body
+    sent = segue.convert(body, source="bedrock", target="anthropic").body["messages"]
+    assert [block["type"] for message in sent[1:] for block in message["content"]] == ["tool_use", "tool_result"]
+
+
+@for_each("environment", ["container_auto", "container_reference"])
+def test_a_shell_in_any_container_is_no_call(environment: str) -> None:
+    call, output = hosted_shell(environment={"type": environment})
+    reply = WIRES["openai-responses"].parse_reply(responses_reply(call, output))
+    assert [call.kind for call in reply.calls] == ["hosted"]
+    assert reply.finish == "stop"
 
 
 def _check_read(body: Body, api: str) -> None:

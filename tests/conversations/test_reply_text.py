@@ -73,6 +73,17 @@ def test_tags_of_the_template_are_no_text(name: str, caller: str) -> None:
     assert whole.finish == streamed.finish == ("tool_calls" if calls else "stop")
 
 
+@pytest.mark.parametrize("name", ["kimi k3 answers", "kimi k3 thinks", "kimi k3 thinks and calls"])
+@for_each("api", ["openai-chat", "kimi"])
+def test_elements_of_kimi_k3_are_no_text_at_home(name: str, api: str) -> None:
+    model, _, thinking, text, calls = TEXTS[name]
+    converted = segue.convert(request_of("openai-chat"), source=api, target=api, model=model)
+    body, payloads = _reply(name)
+    stream = converted.stream()
+    streamed = segue.assemble(stream.feed(encode_stream("openai-chat", payloads)) + stream.close(), api)
+    assert _read(WIRES[api].parse_reply(converted.reply(body))) == _read(streamed) == (thinking, text, calls)
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_tags_of_the_template_are_no_extracted_text(name: str) -> None:
     _, given, thinking, text, calls = TEXTS[name]

@@ -89,6 +89,11 @@ def report_dropped(report: Report, reason: str, *names: str) -> None:
         report.add("adjusted", f"`{name}` dropped: {reason}", subject=name, level=field_level(name))
 
 
+def find_fitted(before: Options, after: Options) -> frozenset[str]:
+    """Return the names of the plain options that the passes changed."""
+    return frozenset(name for name in _VALUE_PARSERS if getattr(before, name) != getattr(after, name))
+
+
 def report_new(report: Report, before: Report, after: Report, *, dropped: frozenset[str] = frozenset()) -> None:
     """Report what rendering the options changes now and did not before; of the `dropped` options in any case."""
     known = before.findings

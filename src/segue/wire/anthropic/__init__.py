@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _VALID_ID = r"[a-zA-Z0-9_-]+"
 _IDS = prefix_scheme(API, "toolu_", limit=64, pattern=_VALID_ID)
 _MEDIA_KINDS = frozenset({"image", "document"})
-_SAMPLING_RANGES = {"temperature": (0, 1), "top_p": (-1, 1)}
+_RANGES = {"max_tokens": (0, 2**53), "temperature": (0, 1), "top_p": (-1, 1), "top_k": (0, 2**53)}
 
 
 @cache_by_model
@@ -79,8 +79,7 @@ def _claude_constraints(model: Model) -> Constraints:
         allows_reasoning_at_end=False,
         reasoning_forbids_forced_choice=True,
         # ANT-42: older models take a `top_p` of -1 for none.
-        # ANT-42
-        option_ranges={"max_tokens": (0, 2**53), **(_SAMPLING_RANGES if capabilities.sampling else {})},
+        option_ranges=_RANGES,
         has_error_flag=True,
         # ANT-13 to ANT-16
         empty_text="refused",

@@ -29,7 +29,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.merge import intact_fragment, merge_changes
 from segue.wire.mixed_body import has_results
-from segue.wire.options import report_new
+from segue.wire.options import find_fitted, report_new
 from segue.wire.tools import drop_undeclared_choice
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -255,15 +255,14 @@ def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context:
         project_name=context.names.render,
     )
     has_other_model = request.model != transcript.model
-    dropped = (_MODEL_SPECIFIC & fragment.keys()) if has_other_model else frozenset[str]()
-    report_new(context.report, report_before, report_after, dropped=dropped)
+    unfit = _MODEL_SPECIFIC if has_other_model else find_fitted(request.options, transcript.options)
+    report_new(context.report, report_before, report_after, dropped=unfit & fragment.keys())
     mixed_body.forget_foreign_choice(before, fragment, mixed_body.ANTHROPIC)
     before["model"], after["model"] = request.model, transcript.model
     body = merge_changes(fragment, before, after)
-    # A field that both the old and the new model reject is in neither rendering, so the difference does not remove it.
-    if has_other_model:
-        for key in _MODEL_SPECIFIC - after.keys():
-            body.pop(key, None)
+    # What is rejected before and after the change is in neither rendering, so the difference does not remove it.
+    for key in unfit - after.keys():
+        body.pop(key, None)
     if request.options.reasoning != transcript.options.reasoning:
         _set_or_remove(body, "thinking", after.get("thinking"))
     for key in ("output_config", "metadata", "thinking"):

@@ -88,7 +88,7 @@ def _add_service_rules(model: Model, capabilities: Capabilities, row: Constraint
         first_speaker_same_api="any" if capabilities.assistant_first else "human",
         has_error_flag=capabilities.error_flag,
         keeps_own_errors=capabilities.error_flag,
-        option_ranges={"temperature": (0, 1), "top_p": (0, 1)} if row.option_ranges or model.family != "claude" else {},
+        option_ranges={**row.option_ranges, "temperature": (0, 1), "top_p": (0, 1)},
         # BED-08
         empty_text="refused",
         allows_blank_text=False,

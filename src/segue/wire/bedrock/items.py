@@ -45,6 +45,8 @@ from segue.wire.tools import render_named_arguments
 CACHE_POINT = "cachePoint"
 HOST = Host(API, API, API)
 _SERVER_TOOL_USE = "server_tool_use"
+# The types that Claude has for calls and results of the client.
+_CLIENT_RESULT = "tool_result"
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 # A dotted name is one key of the object under the first key.
@@ -236,7 +238,7 @@ def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block
         structured=structured,
         error=failed,
         is_complete=True,
-        hosted=bool(string_or_none(inner.get("type"))),
+        hosted=(string_or_none(inner.get("type")) or _CLIENT_RESULT) != _CLIENT_RESULT,
         origin=_origin(inner.get("toolUseId"), model),
         native=Native(API, item, intact),
     )

@@ -138,7 +138,7 @@ def _constraints(model: Model) -> Constraints:
         # «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»
         json_word="anywhere",
         # OAI-CHAT-23
-        option_ranges={} if is_reasoning_model(model) else OPENAI_RANGES,
+        option_ranges=OPENAI_RANGES,
         # OAI-CHAT-13
         has_error_flag=False,
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.

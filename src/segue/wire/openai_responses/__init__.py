@@ -76,7 +76,7 @@ def _openai_constraints(model: Model) -> Constraints:
         # The error text names input messages; instructions are not known to be enough.
         json_word="messages",
         # OAI-RESP-26
-        option_ranges={} if is_reasoning_model(model) else OPENAI_RANGES,
+        option_ranges=OPENAI_RANGES,
         has_error_flag=False,
         empty_message_speakers=frozenset({"human", "ai", "system"}),
         # OAI-RESP-15

@@ -167,7 +167,7 @@ def _structured_output(item: JsonObject) -> Any:
 
 
 def _is_in_container(item: JsonObject) -> bool:
-    return (object_or_none(item.get("environment")) or {}).get("type") == "container_reference"
+    return (object_or_none(item.get("environment")) or {}).get("type") in ("container_auto", "container_reference")
 
 
 def _is_server_run(item: JsonObject) -> bool:

@@ -22,7 +22,7 @@ from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.json_calls import build_call, convert_python_calls, parse_json_calls
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
 from segue.wire.text.python_calls import parse_python_calls, strip_module
-from segue.wire.text.regions import FoundCall, Match, Opener, Reading, Region, Segment, Thought, literal_opener
+from segue.wire.text.regions import FoundCall, Match, Opener, Reading, Segment, ThoughtRegion, literal_opener
 from segue.wire.text.text_format import ResultText, TextFormat, named_arguments
 from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
@@ -159,19 +159,10 @@ def _strip_print(code: str) -> str:
 
 
 _THOUGHT = "<|channel>thought"
-_THOUGHT_END = re.compile(re.escape("<channel|>"))
 
 
-class _Thought(Region):
-    """A thought channel in the middle of the text; it may be unterminated at the end."""
-
-    def read(self) -> Reading[list[Segment]]:
-        yield from self.take_marker(_THOUGHT)
-        start = self.checkpoint
-        end = yield from self.take_until(_THOUGHT_END, len(_THOUGHT_END.pattern))
-        text = self.text_since(start).strip("\n")
-        self.take(len(end))
-        return [Thought(text, self.flush_taken())]
+class _Thought(ThoughtRegion):
+    opening, closing = _THOUGHT, "<channel|>"
 
 
 # Gemma's value syntax: objects with bare keys, and strings between tokens instead of quotes. A string that holds the

@@ -16,7 +16,7 @@ from segue.canonical.request import Tool
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.elements import ElementFormat
 from segue.wire.text.json_calls import parse_call
-from segue.wire.text.regions import Marker, Reading, Segment
+from segue.wire.text.regions import Marker, Reading, Segment, ThoughtRegion, literal_opener
 from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
 from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
@@ -130,10 +130,14 @@ _K3 = ElementFormat(
 )
 
 
-# The elements around the text of a reply.
+class _Thought(ThoughtRegion):
+    opening, closing = f"<|open|>think{_SEP}", f"<|close|>think{_SEP}"
+
+
+# The elements around the text of a reply; a prompt may begin the reasoning.
 _WRAPPERS = TokenSet(
     {
-        "open": [f"<|open|>{tag}{_SEP}" for tag in ("response", "think", 'message role="assistant"')],
+        "open": [f"<|open|>{tag}{_SEP}" for tag in ("response", 'message role="assistant"')],
         "close": [f"<|close|>{tag}{_SEP}" for tag in ("response", "think", "message")],
     }
 )
@@ -178,7 +182,12 @@ def _render_results(results: Sequence[ResultText]) -> str:
 KIMI_TEXT = TextFormat(
     name="kimi-text",
     title="Kimi K2 and K3: special tokens, and ids that hold the name",
-    openers=(token_opener(_OPENING, _Call), _K3.opener, token_opener(_WRAPPERS, _Wrapper)),
+    openers=(
+        token_opener(_OPENING, _Call),
+        _K3.opener,
+        literal_opener(_Thought.opening, _Thought),
+        token_opener(_WRAPPERS, _Wrapper),
+    ),
     markers=(
         *(_SECTION, "<|tool_call_section_begin|>", _ARGUMENTS, f"<|open|>tools{_SEP}", "<|open|>call tool="),
         *(f"<|open|>response{_SEP}", f"<|close|>response{_SEP}"),

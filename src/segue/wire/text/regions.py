@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -245,6 +245,21 @@ class Opener(Struct, frozen=True):
     first_chars: str
     match: Callable[[str, int, bool, bool], Match]
     second_chars: str = ""
+
+
+class ThoughtRegion(Region):
+    """Reasoning between two tags in the middle of the text; it may be unterminated at the end."""
+
+    opening: ClassVar[str]
+    closing: ClassVar[str]
+
+    def read(self) -> Reading[list[Segment]]:
+        yield from self.take_marker(self.opening)
+        start = self.checkpoint
+        end = yield from self.take_until(re.compile(re.escape(self.closing)), len(self.closing))
+        text = self.text_since(start).strip("\n")
+        self.take(len(end))
+        return [Thought(text, self.flush_taken())]
 
 
 def literal_opener(marker: str, region: Callable[[DeclaredTools], Region]) -> Opener:
