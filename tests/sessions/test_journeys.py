@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from segue.errors import InputError
-from segue.sessions.journeys import JourneyStore
+from segue.sessions.journeys import Journey, JourneyStore
 
 COUNT = """
 import pathlib, sys
@@ -23,6 +23,18 @@ for _ in range(100):
 """
 
 
+# It is killed in a transaction of which a part is in the file already.
+KILLED = """
+import os, signal, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN IMMEDIATE")
+for number in range(100):
+    connection.execute("INSERT INTO journey VALUES (?, ?)", (str(number), os.urandom(5_000)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 def test_one_process_holds_the_lock_at_a_time(tmp_path: Path) -> None:
     file = tmp_path / "count"
     file.write_text("0")
@@ -30,6 +42,17 @@ def test_one_process_holds_the_lock_at_a_time(tmp_path: Path) -> None:
     running = [subprocess.Popen(command) for _ in range(3)]
     assert [each.wait() for each in running] == [0, 0, 0]
     assert file.read_text() == "300"
+
+
+def test_a_transaction_that_was_killed_is_rolled_back(tmp_path: Path) -> None:
+    store, path = JourneyStore(tmp_path / "moves.db"), tmp_path / "moves.db"
+    store.save(Journey.start())
+    whole = path.read_bytes()
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert path.with_name("moves.db-journal").stat().st_size > 512
+    assert path.read_bytes() != whole
+    assert store.find("claude", "any") is None
+    assert path.read_bytes() == whole
 
 
 def test_a_lock_is_released_by_an_error(tmp_path: Path) -> None:

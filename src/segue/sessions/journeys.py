@@ -208,17 +208,19 @@ class JourneyStore:
         return connection
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file to read. One that lacks tables, of an older segue or a killed one, is made complete first."""
+        """Open the file to read. What an older segue or a killed one left incomplete is made complete first."""
         connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+        is_complete = False
         try:
             is_complete = _read_version(connection) == _VERSION
-        except BaseException:
-            connection.close()
-            raise
-        if is_complete:
-            return connection
-        connection.close()
-        return self._connect()
+        except sqlite3.OperationalError as error:
+            # A transaction of a killed process has to be rolled back.
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+        finally:
+            if not is_complete:
+                connection.close()
+        return connection if is_complete else self._connect()
 
 
 def _read_version(connection: sqlite3.Connection) -> int:

@@ -79,7 +79,7 @@ curl | 1 web | -# -0 -4 -6 -A= -e= -f -G -g -H=!@* -I -i -k -L -m= -N -o=/dev/nu
   --max-time= --output=/dev/null --show-error --silent --user-agent= --verbose
 date | +* | -d= -f= -I[=] -R -r= -u --date= --file= --iso-8601[=] --reference= --resolution --rfc-3339= --rfc-email
   --universal --utc
-dig, host, nslookup, getfacl, lsattr, lspci, lsusb, namei | any | -4 -6 -a -d -l -n -R -t= -v -x=
+dig | any | -4 -6 -t= -v -x=
 dmesg | none | -d -e -f= -H -J -k -l= -L[=] -P -r -T -t -u -x --color[=] --ctime --human --json --level= --since=
   --time-format= --until=
 docker, podman | none | -v
@@ -95,6 +95,7 @@ find | any | -a -amin= -and -atime= -cmin= -ctime= -depth -empty -executable -fa
   -ipath= -iregex= -L -links= -ls -maxdepth= -mindepth= -mmin= -mount -mtime= -name= -newer= -newermt= -not -o -or -P
   -path= -perm= -print -print0 -printf= -prune -quit -readable -regex= -regextype= -size= -true -type= -uid= -user=
   -writable -xdev -xtype=
+getfacl | any | -a -d -n -R -t
 gh: pr list, pr view, pr status, pr diff, pr checks, issue list, issue view, issue status, run list, run view,
   workflow list, workflow view, repo view, repo list, release list, release view, label list, search code,
   search commits, search issues, search prs, search repos | any | -A= -a= -B= -b= -c -e= -H= -j= -L= -l= -q= -R= -S= -s=
@@ -153,6 +154,7 @@ go: version, doc, help, mod graph, mod why, mod verify | any | -all -c -cmd -m -
 go: env | any | -changed -json
 go: list | any | -deps -e -f= -find -json -m -retracted -test -u -versions
 gofmt, goimports, gofumpt | any | -d -e -l -s
+host | any | -4 -6 -a -d -l -t= -v
 hostname | none | -A -a -d -f -I -i -s -y
 iconv | any | -c -f= -l -t= --from-code= --list --to-code=
 hostnamectl, timedatectl, ifconfig, route, arp, swapon | none |
@@ -176,13 +178,18 @@ kubectl: logs | any | -c= -f -l= -n= -p --all-containers --container= --follow -
   --since= --tail= --timestamps
 less | !+* | -A -a -c -E -e -F -G -g -I -i -M -m -N -n -Q -q -R -r -S -s -U -u -W -w -X --chop-long-lines --ignore-case
   --quit-if-one-screen
+lsattr | any | -a -d -l -R -v
+lspci | any | -d= -n -t -v -x
+lsusb | any | -d= -t -v
 man, apropos, whatis | !*/* | -a -d -e= -f -I -i -K -k -L= -S= -s= -W -w --all --ignore-case
+namei | any | -l -n -v -x
 nm, objdump, readelf, size | any | -A -a -B -C -D -d -e -f -g -H -h -j= -l -n -p -R -r -S -s -T -t -u -V -W -w -x -z
 npm | none | -v --silent
 npm: ls, list, ll, la, view, info, show, v, outdated, why, root, prefix, search, ping, whoami, audit, config get,
   config list | !fix | -a -g -l -p -r --all --audit-level= --depth= --global --json --long --omit= --prod --production
   --recursive
 npm: version | none | --json
+nslookup | any |
 ping, ping6, tracepath, traceroute | any | -4 -6 -A -a -b -c= -D -i= -L -l= -M= -m= -n -O -q -r -s= -t= -U -v -W= -w=
 pip, pip3: list, freeze, show, check, inspect, index versions, config list, config get, cache info, cache list,
   cache dir, debug, help | any | -a -l -o -q -u -v --all --exclude= --files --format= --json --outdated --pre --quiet
