@@ -56,14 +56,15 @@ def _read_state(pid: int) -> tuple[str, str]:
 
 
 @contextmanager
-def run_child(command: Sequence[str], **options: Any) -> Generator[Popen[bytes]]:
-    """Run a process for a block, which ends with it. It is killed if the block ends with an exception."""
+def run_child(command: Sequence[str], **options: Any) -> Generator[Popen[Any]]:
+    """Run a process for a block, and kill it if it still runs at the end, also if that is an exception of a signal."""
     from subprocess import Popen
 
     with ExitStack() as stack:
         with _delayed_signals():
-            process = stack.enter_context(Popen(command, **options))
-            stack.push(lambda kind, *_: process.kill() if kind is not None else None)
+            process: Popen[Any] = stack.enter_context(Popen(command, **options))
+            # Does nothing for a process that has ended.
+            stack.callback(process.kill)
         yield process
 
 
