@@ -144,14 +144,26 @@ def test_bad_input_is_one_line(home: Home, arguments: list[str], expected: str):
     assert expected in ended.err
 
 
-def test_an_untested_version_is_a_warning(home: Home):
-    home.session.write_text(home.session.read_text().replace('"version": "2.1.326"', '"version": "2.9.0"'))
+@pytest.mark.parametrize(
+    ("version", "kind", "prefix", "risk"),
+    [
+        ("2.1.99", "warnings", "", ": messages may be missing"),
+        ("2.1.327", "notes", "note: ", ""),
+        ("2.9.0", "notes", "note: ", ""),
+        ("10.0.0-beta.1", "notes", "note: ", ""),
+    ],
+)
+def test_an_older_version_is_a_warning_and_a_newer_one_a_note(
+    home: Home, version: str, kind: str, prefix: str, risk: str
+):
+    home.session.write_text(home.session.read_text().replace('"version": "2.1.326"', f'"version": "{version}"'))
     ended = home.run("--to", "codex", "--dry-run")
     assert ended.code == 0
-    warning = "Claude Code 2.9.0 was not tested (tested: 2.1.326): messages may be missing"
-    assert f"segue: {warning}\n" in ended.err
+    message = f"Claude Code {version} was not tested (tested: 2.1.326){risk}"
+    assert f"segue: {prefix}{message}\n" in ended.err
     as_json = home.run("--to", "codex", "--dry-run", "--json")
-    assert (as_json.json["report"]["warnings"], as_json.err) == ([warning], "")
+    report = as_json.json["report"]
+    assert (report["warnings"] + report["notes"], report[kind], as_json.err) == ([message], [message], "")
 
 
 def test_a_damaged_session_is_an_error_with_its_line(home: Home):

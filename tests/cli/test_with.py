@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from segue.gateway.client_setups import CLIENTS
 from segue.store.lease_owner import new_owner
 from tests.cli.gateway_process import PATIENCE, run_files, start_segue
 from tests.cli.process import ProcessResult, is_one_line_error
@@ -51,6 +52,22 @@ else:
     if name == "opencode":
         options = json.loads(variables["OPENCODE_CONFIG_CONTENT"])["provider"]["segue"]["options"]
         base, key = options["baseURL"], options["apiKey"]
+    elif name == "copilot":
+        base, key = variables["COPILOT_PROVIDER_BASE_URL"], variables["COPILOT_PROVIDER_API_KEY"]
+    elif name == "cline":
+        file = pathlib.Path(variables["CLINE_PROVIDER_SETTINGS_PATH"])
+        settings = json.loads(file.read_text())["providers"]["openai-compatible"]["settings"]
+        base, key, folder = settings["baseUrl"], settings["apiKey"], str(file.parent)
+    elif name == "cn":
+        file = pathlib.Path(arguments[arguments.index("--config") + 1])
+        (model,) = json.loads(file.read_text())["models"]
+        base, key, folder = model["apiBase"], model["apiKey"], str(file.parent)
+    elif name == "llm":
+        folder = variables["LLM_USER_PATH"]
+        entry = pathlib.Path(folder, "extra-openai-models.yaml").read_text().splitlines()[-1].removeprefix("- ")
+        model = json.loads(entry)
+        key = json.loads(pathlib.Path(folder, "keys.json").read_text())[model["api_key_name"]]
+        base = model["api_base"]
     else:
         base, key = variables["OPENAI_BASE_URL"], variables["OPENAI_API_KEY"]
     url, body = base + "/chat/completions", {{"model": "any", "messages": messages}}
@@ -74,7 +91,6 @@ if "stay" in arguments:
             break
 sys.exit(int(arguments[-1]) if arguments and arguments[-1].isdigit() else 0)
 """
-CLIENTS = ("claude", "codex", "gemini", "qwen", "opencode", "pi")
 
 
 @pytest.fixture
@@ -82,8 +98,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path)
     monkeypatch.chdir(made.folder)
     (tmp_path / "bin").mkdir()
-    for name in CLIENTS:
-        file = tmp_path / "bin" / name
+    for setup in CLIENTS.values():
+        file = tmp_path / "bin" / setup.program
         file.write_text(CLIENT.format(python=sys.executable))
         file.chmod(0o755)
     return made
@@ -131,6 +147,44 @@ def test_files_of_pi_are_linked_and_its_models_merged(project: Project) -> None:
     assert seen["entries"] == {"settings.json": True, "models.json": False, "sessions": True}
     assert json.loads((own / "models.json").read_text()) == models
     assert (own / "settings.json").read_text() == "{}"
+
+
+def test_files_of_llm_are_linked_and_its_models_kept(project: Project) -> None:
+    own = project.home / "llm"
+    own.mkdir()
+    (own / "extra-openai-models.yaml").write_text("- model_id: mine\n  model_name: mine\n")
+    (own / "templates").mkdir()
+    _, seen = run_with(project, "llm", "--emulated", LLM_USER_PATH=str(own))
+    assert seen["entries"] == {
+        "templates": True,
+        "logs.db": True,
+        "keys.json": False,
+        "default_model.txt": False,
+        "extra-openai-models.yaml": False,
+    }
+    assert (own / "extra-openai-models.yaml").read_text() == "- model_id: mine\n  model_name: mine\n"
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "settings", "variable"),
+    [
+        ("claude", ".claude/settings.json", '{"model":"%s"}', "ANTHROPIC_MODEL"),
+        ("gemini", ".gemini/settings.json", '{"model":{"name":"%s"}}', "GEMINI_MODEL"),
+    ],
+)
+def test_a_model_left_in_the_settings_does_not_decide(
+    project: Project, client: str, file: str, settings: str, variable: str
+) -> None:
+    own = project.home / file
+    own.parent.mkdir()
+    default = CLIENTS[client].model
+    assert default is not None
+    (project.folder / ".segue.toml").write_text("")
+    for left, used in {"moonshot/kimi-k2.6": default.default, "my-own": "my-own"}.items():
+        own.write_text(settings % left)
+        ended, seen = run_with(project, client, "--emulated", "-m", "openai/gpt-4.1")
+        assert seen["variables"][variable] == used
+        assert (f"and not {left} of its own settings" in ended.err) == (used != left)
 
 
 def test_the_log_is_appended_to_a_file(project: Project) -> None:
@@ -209,8 +263,8 @@ def test_print_starts_nothing(project: Project, client: str) -> None:
     assert all(line.startswith(("export ", "unset ")) for line in ended.lines[:-1])
     shown = project.run("with", client, "--emulated", "--print", "--json", **variables(project)).json
     assert shown.keys() == {"variables", "removed", "command"}
-    assert Path(shown["command"][0]).name == client
-    assert f"export {next(iter(shown['variables']))}=" in ended.out.decode()
+    assert Path(shown["command"][0]).name == CLIENTS[client].program
+    assert all(f"export {name}=" in ended.out.decode() for name in shown["variables"])
     assert not (project.home.parent / "seen.json").exists()
     assert folders(project) == []
 

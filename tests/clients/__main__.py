@@ -176,9 +176,10 @@ def _find_installation() -> Installation:
     if not (folder / "complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
         variables = {**os.environ, "PATH": installed.search_path}
-        packages = [f"{setup.package}@{_VERSIONS.get(name, 'latest')}" for name, setup in CLIENTS.items()]
-        for names in ([_NODE], packages):
-            command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *names]
+        names = dict.fromkeys(row.program or name for name, row in CLIENT_ROWS.items())
+        packages = [f"{CLIENTS[name].package}@{_VERSIONS.get(name, 'latest')}" for name in names]
+        for wanted in ([_NODE], packages):
+            command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *wanted]
             try:
                 subprocess.run(command, env=variables, check=True)
             except FileNotFoundError:

@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
+from segue.gateway.client_setups import MODEL
+from tests.clients.rows import CLIENT_ROWS
 
 COMPACTION_PROMPT = "TASK-MIDDLE: answer."
 
@@ -95,7 +96,7 @@ def _resume_opencode(prompt: str, id: str) -> tuple[str, ...]:
 
 # A moved session names the default model.
 ((_OPENCODE_FILE, _content),) = CLIENT_ROWS["opencode"].settings.items()
-_OPENCODE_VALUES: Mapping[str, Any] = {**json.loads(_content), "model": f"segue/up/{UPSTREAMS['anthropic']}"}
+_OPENCODE_VALUES: Mapping[str, Any] = {**json.loads(_content), "model": f"segue/{MODEL}"}
 
 
 # Without a limit for the input, the client ignores what is reserved. The requests before the compaction have more than
@@ -103,7 +104,7 @@ _OPENCODE_VALUES: Mapping[str, Any] = {**json.loads(_content), "model": f"segue/
 _OPENCODE_LIMIT = {"context": 200_000, "input": 200_000, "output": 32_000}
 _OPENCODE_LIMITS: Mapping[str, Any] = {
     **_OPENCODE_VALUES,
-    "provider": {"segue": {"models": {f"up/{UPSTREAMS['anthropic']}": {"limit": _OPENCODE_LIMIT}}}},
+    "provider": {"segue": {"models": {MODEL: {"limit": _OPENCODE_LIMIT}}}},
     "compaction": {"reserved": 190_500, "preserve_recent_tokens": 300},
 }
 _COMPACTIONS: Mapping[str, CompactionRow] = {

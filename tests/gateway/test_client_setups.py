@@ -7,21 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from segue.gateway.client_setups import CLIENTS, SetupContext
-
-MODEL = "some/unknown-model"
+from segue.sessions.opencode.settings import UNKNOWN_MODEL
 
 
 def variables_of(client: str, folder: Path) -> dict[str, str]:
     files = folder / "files"
     files.mkdir()
     environ = {"PI_CODING_AGENT_DIR": str(folder / "pi")}
-    launch = CLIENTS[client].prepare(SetupContext("http://127.0.0.1:1", "key", MODEL, files, environ))
+    launch = CLIENTS[client].prepare(SetupContext("http://127.0.0.1:1", "key", "some/unknown-model", files, environ))
     return dict(launch.variables)
 
 
 def test_opencode_sends_pictures_to_any_model(tmp_path: Path) -> None:
     content: dict[str, Any] = json.loads(variables_of("opencode", tmp_path)["OPENCODE_CONFIG_CONTENT"])
-    model = content["provider"]["segue"]["models"][MODEL]
+    model = content["provider"]["segue"]["models"]["segue"]
     assert model["attachment"] is True
     assert "image" in model["modalities"]["input"]
 
@@ -35,3 +34,10 @@ def test_pi_sends_pictures_to_any_model(tmp_path: Path) -> None:
     folder = Path(variables_of("pi", tmp_path)["PI_CODING_AGENT_DIR"])
     (model,) = json.loads((folder / "models.json").read_text())["providers"]["segue"]["models"]
     assert "image" in model["input"]
+
+
+def test_opencode_knows_the_model_of_moved_sessions(tmp_path: Path) -> None:
+    content: dict[str, Any] = json.loads(variables_of("opencode", tmp_path)["OPENCODE_CONFIG_CONTENT"])
+    provider, model = UNKNOWN_MODEL
+    assert model in content["provider"][provider]["models"]
+    assert {agent["model"] for agent in content["agent"].values()} == {content["model"]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.client_logs import ClaudeCode, Codex
 from tests.sessions.world import World, texts
 
@@ -69,6 +71,34 @@ def test_prompts_after_a_compaction_are_not_taken_for_context(world: World):
     log.line("compacted", message="", replacement_history=noted)
     log.answer("Done.")
     assert texts(world.read(world.add_lines("codex", log.lines)), "human") == prompts
+
+
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
+def test_items_before_a_compaction_that_only_the_provider_can_read_are_moved(world: World, kind: str):
+    log = Codex()
+    log.user("One.")
+    log.answer("First.")
+    sealed = {"type": kind, "encrypted_content": "sealed"}
+    for text in ("Two.", "Three."):
+        log.user(text)
+        log.line("response_item", **sealed)
+        kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+        log.line("compacted", message="", replacement_history=[kept, sealed])
+        log.answer(f"Answer to {text}")
+    session = world.add_lines("codex", log.lines)
+    moved = world.move(session, "claude")
+    written = texts(world.read(moved.session), "human", "ai")
+    assert written == ["One.", "First.", "Two.", "Answer to Two.", "Three.", "Answer to Three."]
+    assert moved.report.lost == ()
+
+
+def test_a_compaction_without_the_items_before_it_is_moved_as_it_is(world: World):
+    log = Codex()
+    kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "One."}]}
+    sealed = {"type": "compaction", "encrypted_content": "sealed"}
+    log.line("compacted", message="", replacement_history=[kept, sealed])
+    log.answer("First.")
+    assert texts(world.read(world.add_lines("codex", log.lines)), "human", "ai")[0] == "One."
 
 
 def test_a_session_with_declared_tools_is_copied(world: World):

@@ -531,7 +531,8 @@ def test_without_any_model_the_report_has_a_warning(world: World):
     moved = world.move(world.add_recorded("claude"), "opencode")
     (warning,) = moved.report.warnings
     assert warning == (
-        "opencode has no default model: choose one in opencode, or pass --model PROVIDER/MODEL to opencode run"
+        "opencode has no default model: choose one in opencode, pass --model PROVIDER/MODEL to opencode run, "
+        "or start it with segue with opencode"
     )
     assert "model" not in json.loads(world.load(moved.session))["info"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -136,17 +137,29 @@ def _plan(clients: list[Client], to: Client, wanted: str | None, *, is_dry: bool
     # A session that was named may be of another folder: it is resumed there.
     cwd = found.cwd if wanted is not None and found.cwd and Path(found.cwd).is_dir() else str(folder)
     plan = _mover().plan(CLIENTS[found.client], found, to, cwd, is_dry=is_dry)
-    return _with_warning(plan, CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
+    return _with_version(plan, CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
 
 
-def _with_warning(plan: Plan, client: Client, version: str | None, risk: str) -> Plan:
-    """Return a plan with a warning in its report if moves were not tested with this version of a client."""
+def _with_version(plan: Plan, client: Client, version: str | None, risk: str) -> Plan:
+    """Return a plan whose report says that moves were not tested with this version of a client.
+
+    A newer version is a note: most work.
+    """
     from msgspec.structs import replace
 
-    if version is None or not client.tested_versions or version in client.tested_versions:
+    tested = client.tested_versions
+    if version is None or not tested or version in tested:
         return plan
-    warning = f"{client.title} {version} was not tested (tested: {', '.join(client.tested_versions)}): {risk}"
-    return replace(plan, report=replace(plan.report, warnings=(*plan.report.warnings, warning)))
+    message = f"{client.title} {version} was not tested (tested: {', '.join(tested)})"
+    report = plan.report
+    if _version_key(version) > max(map(_version_key, tested)):
+        return replace(plan, report=replace(report, notes=(*report.notes, message)))
+    return replace(plan, report=replace(report, warnings=(*report.warnings, f"{message}: {risk}")))
+
+
+def _version_key(version: str) -> tuple[int, ...]:
+    """Return what orders versions: their numbers."""
+    return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def _installed_version(program: str) -> str | None:
@@ -169,7 +182,7 @@ def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> Moved:
     if runs and folder is not None and not Path(folder).is_dir():
         raise BadInputError(f"the folder of the session does not exist: {folder}")
     if program is not None and to.tested_versions:
-        plan = _with_warning(plan, to, _installed_version(program), "it may not list or resume the session")
+        plan = _with_version(plan, to, _installed_version(program), "it may not list or resume the session")
     moved = _mover().write(plan)
     line = shlex.join(moved.command)
     folder = moved.session.cwd or str(_folder())
@@ -218,6 +231,8 @@ def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:
         for line in getattr(report, what):
             streams.print_message(f"{what}: {line.text} ({line.count:,})")
     streams.print_message(f"not moved: {report.not_moved}")
+    for note in report.notes:
+        streams.print_message(f"note: {note}")
 
 
 def _refresh(client: Client, file: SessionFile) -> SessionFile:

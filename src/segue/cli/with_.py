@@ -6,6 +6,7 @@ import os
 import secrets
 import shlex
 import shutil
+import subprocess
 import signal
 import tempfile
 from collections.abc import Sequence
@@ -22,13 +23,16 @@ from segue.cli.serve import ModelResolver, load_routes
 from segue.cli.streams import BadInputError
 from segue.private_files import make_folder
 from segue.processes import is_running, run_child
+from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:
+    from segue.bridge.listings import ModelEntry
     from segue.gateway.client_setups import ClientSetup, Launch
     from segue.gateway.server import GatewayRoutes, GatewayServer
 
 _PREFIX = "segue-with-"
 _OWNER = "owner"
+_HELP_SECONDS = 10
 
 
 @options.command("with", json_help="With --print: print the variables and arguments as JSON.")
@@ -50,7 +54,7 @@ def command(
     trusting: bool,
     as_json: bool,
 ) -> None:
-    """Run a coding client on another model: claude, codex, gemini, qwen, opencode or pi.
+    """Run a client on another model: claude, codex, gemini, qwen, opencode, pi, copilot, cline, continue or llm.
 
     A gateway is started on loopback for this client alone, and ends with it. The client's own settings, MCP servers and
     sessions stay as they are. `segue route MODEL` in another terminal changes the model while it runs.
@@ -67,7 +71,7 @@ def command(
         raise click.UsageError(f"unknown client {client!r}; expected one of {', '.join(CLIENTS)}")
     program = shutil.which(setup.program)
     if program is None and not prints:
-        raise BadInputError(f"{setup.program} is not installed; install it with: npm install -g {setup.package}")
+        raise BadInputError(f"{setup.program} is not installed; install it with: {setup.installer} {setup.package}")
     base = None if prints else _prepare_base()
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=base) as name:
         folder = Path(name)
@@ -124,11 +128,15 @@ class _Session:
             )
             try:
                 server = GatewayServer(settings)
-                launch = self._prepare(server)
+                entry = server.table.list_models()[0]
+                own_model = self._setup.model and self._setup.model.find(os.environ, Path.cwd())
+                is_kept = own_model is None or not server.table.is_chosen(own_model)
+                launch = self._prepare(server, entry, own_model if is_kept else None, prints=prints)
                 if prints:
                     self._print(launch, as_json=as_json)
                     return None
-                streams.print_message(f"{self._setup.name} uses {server.table.list_models()[0].name}")
+                other = "" if is_kept else f", and not {sanitize_line(own_model or '')} of its own settings"
+                streams.print_message(f"{self._setup.name} uses {entry.name}{other}")
                 if choice.is_emulated and not emulated:
                     streams.print_message(EMULATED_NOTE)
                 with server.running():
@@ -143,11 +151,31 @@ class _Session:
         key = ClientKey(self._setup.name, hash_key(self._key))
         return msgspec.structs.replace(routes, clients=(key,), whole_calls=self._setup.whole_calls)
 
-    def _prepare(self, server: GatewayServer) -> Launch:
+    def _prepare(self, server: GatewayServer, entry: ModelEntry, own_model: str | None, *, prints: bool) -> Launch:
         from segue.gateway.client_setups import SetupContext
 
-        model = server.table.list_models()[0].name
-        return self._setup.prepare(SetupContext(server.url, self._key, model, self._folder / "files", os.environ))
+        context = SetupContext(server.url, self._key, entry.name, self._folder / "files", os.environ)
+        if entry.context is not None:
+            context = msgspec.structs.replace(context, context=entry.context)
+        launch = self._setup.start(context, own_model)
+        newer = self._setup.newer_flags if prints else self._find_supported(self._setup.newer_flags)
+        return msgspec.structs.replace(launch, arguments=(*newer, *launch.arguments))
+
+    def _find_supported(self, flags: Sequence[str]) -> tuple[str, ...]:
+        """Return those flags that are in the help of the installed client."""
+        if not flags:
+            return ()
+        try:
+            ended = subprocess.run(
+                [self._program, "--help"],
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                timeout=_HELP_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ()
+        return tuple(flag for flag in flags if flag.encode() in ended.stdout.split())
 
     def _environ(self, launch: Launch) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in launch.removed}

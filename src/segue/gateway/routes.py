@@ -3,6 +3,7 @@
 A route has a pattern for names (`claude-*`), and targets: the first is preferred, the others are fallbacks, or all take
 turns. Conditions select routes by the size of the request, by images and by reasoning. The first route that matches is
 used. A name that no route matches is that of a model itself (`provider/model`), or is served by the default targets.
+A name with a provider, or an alias, is served by its route or its own model, and never by other targets.
 """
 
 from __future__ import annotations
@@ -90,6 +91,10 @@ class _Names(Struct, frozen=True):
     resolve: Callable[[str], Endpoint]
     aliases: Mapping[str, str] = {}
 
+    def is_chosen(self, name: str) -> bool:
+        """Return whether a name is that of one model: with its provider, or an alias."""
+        return "/" in name or name in self.aliases
+
 
 def _build_row(settings: RouteSettings, path: str, names: _Names, index: int = 0) -> _Row:
     if not settings.targets:
@@ -144,7 +149,10 @@ class RouteTable:
             self._prefers_default, self._whole_calls = prefers_default, whole_calls
 
     def override(self, models: Sequence[str]) -> tuple[str, ...]:
-        """Serve all names with these models from now on; with none, with the routes again. Return the new targets."""
+        """Serve all names without a provider with these models from now on; with none, with the routes again.
+
+        Return the new targets.
+        """
         row = _build_row(RouteSettings(tuple(models), name="override"), "model", self._names) if models else None
         if row is not None and all(endpoint.lacks_key for endpoint in row.endpoints):
             raise InputError(missing_key_error(row.endpoints[0]).message, path="model")
@@ -152,9 +160,13 @@ class RouteTable:
             self._override = row
         return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
 
-    @property
-    def has_override(self) -> bool:
-        return self._override is not None
+    def is_chosen(self, name: str) -> bool:
+        """Return whether a name is that of one model, which neither `override` nor the default targets serve."""
+        return self._names.is_chosen(name)
+
+    def is_overridden(self, model: str | None) -> bool:
+        """Return whether `override` decides about a name: one without a provider that is no alias."""
+        return self._override is not None and not self.is_chosen(model or "")
 
     def find(self, query: RouteQuery) -> Route:
         """Return the route of a request; raise `InputError` if there is none."""
@@ -164,18 +176,19 @@ class RouteTable:
     def _find(self, query: RouteQuery) -> Route:
         with self._lock:
             override, rows, default, names = self._override, self._rows, self._default, self._names
-        if override is not None:
+        name = query.model or ""
+        if override is not None and not names.is_chosen(name):
             return override.build()
         row = next((row for row in rows if row.settings.matches(query)), None)
         if row is not None:
             return row.build()
-        name = names.aliases.get(query.model or "", query.model or "")
-        if default is not None and (not name or (self._prefers_default and "/" not in name)):
+        if default is not None and (not name or (self._prefers_default and not names.is_chosen(name))):
             return default.build(is_default=bool(name))
         try:
-            return Route(name, (names.resolve(name),), attempts=_ATTEMPTS)
+            target = names.aliases.get(name, name)
+            return Route(target, (names.resolve(target),), attempts=_ATTEMPTS)
         except InputError:
-            if default is None:
+            if default is None or names.is_chosen(name):
                 raise
             return default.build(is_default=True)
 

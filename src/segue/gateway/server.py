@@ -269,7 +269,7 @@ class GatewayServer:
         if not self._clients.allows_model(query.client, query.model):
             raise InputError(f"the client key {query.client} does not allow the model {query.model!r}", path="model")
         route = self.table.find(query)
-        if not self.table.has_override and not self._clients.allows_route(query.client, route.name):
+        if not self.table.is_overridden(query.model) and not self._clients.allows_route(query.client, route.name):
             raise InputError(f"the client key {query.client} does not allow the route {route.name}", path="model")
         return route
 

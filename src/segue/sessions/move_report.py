@@ -39,8 +39,8 @@ class ReportLine(Struct, frozen=True):
 class MoveReport(Struct, frozen=True):
     """The facts of a move. `carried`, `changed` and `lost` are about the messages that this move wrote.
 
-    `original` is the reason why the session that it came from is continued in a copy, with its id. `warnings` are about
-    the clients, not about the content.
+    `original` is the reason why the session that it came from is continued in a copy, with its id. `warnings` and
+    `notes` are about the clients, not about the content.
     """
 
     action: Action
@@ -50,6 +50,7 @@ class MoveReport(Struct, frozen=True):
     original: str | None = None
     not_moved: str = NOT_MOVED
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return msgspec.to_builtins(self)

@@ -2,7 +2,8 @@
 
 Each line has a `type` and a `payload`; the `response_item` lines are Responses items and make up the conversation.
 `event_msg` repeats them for display and records rollbacks; `compacted` replaces everything before it by a shorter
-history. In the oldest logs the items are on their lines without an envelope.
+history. Where only the provider can read that one, the items that it stands for are used: they are still in the file.
+In the oldest logs the items are on their lines without an envelope.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_
 _BARE_TYPES = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
 # Items for the client's internal use.
 _INTERNAL_TYPES = frozenset({"ghost_snapshot", "compaction_trigger", "other"})
+# Items that stand for earlier ones, and that only the provider can read.
+_SEALED_TYPES = frozenset({"compaction", "compaction_summary", "context_compaction"})
 # Prefixes of user messages that the client inserts.
 _CONTEXT_PREFIXES = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
 # How messages of the user begin that do not start a turn.
@@ -126,13 +129,17 @@ class _Rollout:
             self.instructions = text
 
     def _compact(self, number: int, payload: dict[str, Any]) -> None:
+        given = payload.get("replacement_history")
+        replacement = [object_of(item) for item in cast("list[Any]", given)] if isinstance(given, list) else None
+        if any(map(_is_sealed, replacement or ())) and self.items:
+            self.items = [item for item in self.items if not _is_sealed(item.value)]
+            return
         self.dropped["items before the client's own compaction"] += len(self.items)
         self._compacted.add(number)
-        replacement = payload.get("replacement_history")
-        if isinstance(replacement, list):
+        if replacement is not None:
             self.items = []
-            for item in cast("list[Any]", replacement):
-                self._add(number, object_of(item))
+            for item in replacement:
+                self._add(number, item)
             return
         content = [{"type": "input_text", "text": str(payload.get("message", ""))}]
         self.items = [item for item in self.items if _is_user_message(item.value)]
@@ -180,6 +187,11 @@ def _is_context(item: dict[str, Any]) -> bool:
         is_from_hook = any(source.get("hook") for source in sources)
         return not is_from_hook and _CONVERSATION_KINDS.isdisjoint(_notes(item, "content_item_kinds"))
     return item.get("role") == "user" and not _is_user_message(item)
+
+
+def _is_sealed(item: dict[str, Any]) -> bool:
+    """Return whether this item stands for earlier ones that only the provider can read in it."""
+    return item.get("type") in _SEALED_TYPES and bool(item.get("encrypted_content"))
 
 
 def _notes(item: dict[str, Any], key: str) -> list[Any]:

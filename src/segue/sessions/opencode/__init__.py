@@ -32,7 +32,10 @@ from segue.sessions.values import object_of, string_of
 
 _SECONDS = 300
 _LETTERS = string.digits + string.ascii_letters
-_NO_MODEL = "opencode has no default model: choose one in opencode, or pass --model PROVIDER/MODEL to opencode run"
+_NO_MODEL = (
+    "opencode has no default model: choose one in opencode, pass --model PROVIDER/MODEL to opencode run, "
+    "or start it with segue with opencode"
+)
 
 
 class Opencode(Client):
