@@ -8,6 +8,7 @@ after the other. All but the first of a session are measured; the first ones hav
     make bench                              all of it, with the peers
     python benchmarks/gateway.py --quick    fewer clients and rounds
     python benchmarks/gateway.py --stalls   only the bodies of 26 MB
+    python benchmarks/gateway.py --turns    only the cost of a request as its conversation grows
     python benchmarks/gateway.py --write    the tables also into docs/gateway-speed.md
 """
 
@@ -35,6 +36,8 @@ import aiohttp
 from _gateways import KEY, MODEL, Server, serve, start_gateways, start_provider
 from _measure import ROOT, decode, encode, format_table, write_page
 from _runs import load_runs, vary
+from _turns import HEADER as TURNS_HEADER
+from _turns import MODES, measure_turns
 from grow import grow
 
 PAGE = ROOT / "docs" / "gateway-speed.md"
@@ -210,12 +213,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer clients and rounds")
     parser.add_argument("--stalls", action="store_true", help="only the bodies of 26 MB")
+    parser.add_argument("--turns", action="store_true", help="only conversations that grow")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="write the tables into docs/gateway-speed.md")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve(options.serve[0], int(options.serve[1]), options.serve[2])
+        return
+    turns = list(measure_turns(MODES, 2 if options.quick else options.rounds)) if not options.stalls else []
+    if options.turns:
+        print(format_table(TURNS_HEADER, turns))
         return
     # The servers are stopped at any end of this process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -238,6 +246,7 @@ def main() -> None:
             format_table(["ms of CPU a request", "clients", *names], rows),
             format_table(["", *names], memory),
             format_table(_STALL_HEADER, stalls),
+            format_table(TURNS_HEADER, turns),
         )
     )
     print(tables)

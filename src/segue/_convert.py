@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
 from segue._literals import Api, Profile, ToolFormat
-from segue.canonical.blocks import Message
 from segue.canonical.call_history import CallHistory
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json, parse_json_object, reject_duplicate_key
@@ -139,11 +138,6 @@ class ConvertedExchange(Converted):
         """Return the sent request for `read_reply` and `open_stream`, with the options of the exchange."""
         return msgspec.structs.replace(self._sent_request, options=options)
 
-    @property
-    def caller_messages(self) -> Sequence[Message]:
-        """The conversation of the given body in canonical form, parsed on first access where it was not needed."""
-        return self._sent_body().history.messages
-
     def digest_prefix(self) -> str | None:
         """Return the digest of the prompt that reasoning in the reply is bound to; None if it is not bound."""
         transcript = self._transcript
@@ -201,9 +195,20 @@ def convert(
     return convert_job(wrap_messages(body, source), job)
 
 
-def convert_job(body: Body, job: ConvertJob) -> ConvertedExchange:
-    """Convert a request body: what `convert` does after it has validated its arguments."""
-    encoded = bytes(body) if isinstance(body, bytes | bytearray) and job.transform is None else None
+class DecodedBody(NamedTuple):
+    """A body that is decoded and parsed already: the value, the number of replaced surrogates, and the request."""
+
+    value: dict[str, Any]
+    surrogates: int
+    request: Request
+
+
+def convert_job(body: Body, job: ConvertJob, decoded: DecodedBody | None = None) -> ConvertedExchange:
+    """Convert a request body: what `convert` does after it has validated its arguments.
+
+    `decoded` is the same body as `job.source` parses it.
+    """
+    encoded = bytes(body) if isinstance(body, bytes | bytearray) else None
     conversion = convert_fast(encoded, job) if encoded is not None else None
     if isinstance(conversion, FastConversion):
         fast = conversion
@@ -213,12 +218,15 @@ def convert_job(body: Body, job: ConvertJob) -> ConvertedExchange:
             fast.report,
             sent_body=lambda: fast.sent_body,
             tool_format=job.tool_format,
+            transcript=fast.transcript,
             data=fast.data,
         )
     is_remembered = False
     if conversion is None:
-        value, surrogates = parse_json_object(body)
-        conversion = convert_request(value, job, replaced_surrogates=surrogates)
+        value, surrogates, *_ = decoded or parse_json_object(body)
+        conversion = convert_request(
+            value, job, replaced_surrogates=surrogates, parsed=None if decoded is None else decoded.request
+        )
         reject_duplicate_key(body, conversion.source.conversation_key)
         is_remembered = encoded is not None and not surrogates and remember(encoded, conversion, job)
     rendered = conversion.rendered

@@ -6,13 +6,13 @@ compare its output with that of this one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Native, Text, ToolCall, ToolResponse, state_of
+from segue.canonical.blocks import Message, Native, Text, ToolCall, ToolResponse, state_of
 from segue.canonical.contents import Contents, summarize
 from segue.canonical.history import Interaction
 from segue.canonical.request import Options, Request, Tool
@@ -55,8 +55,13 @@ class ConvertJob(msgspec.Struct, frozen=True):
     tool_format: str = "auto"
     policy: Policy = Policy()
     fetch: Fetch | None = None
-    transform: Callable[[Request, Report], Request] | None = None
-    """Changes the parsed request before it is rendered: it restores the reasoning that the caller's API can't hold."""
+    restore: Callable[[Sequence[Message], Report], tuple[Message, ...]] | None = None
+    """Restores reasoning that the caller's API can't hold in parsed messages, in each without regard to the others.
+
+    The same value always restores the same.
+    """
+    needs_transcript: bool = False
+    """Whether the conversion must have a transcript, of which the digest is computed."""
 
     def source_wire(self, source: Wire) -> Wire:
         """Return the wire that parses the body: the target itself for a same-API body, so that its rules apply."""
@@ -142,13 +147,18 @@ class ParsedBody(msgspec.Struct, frozen=True):
     report: Report
 
 
-def parse_body(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0) -> ParsedBody:
-    """Detect the API of a body and parse it. `replaced_surrogates` were replaced when the body was decoded."""
+def parse_body(
+    body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0, parsed: Request | None = None
+) -> ParsedBody:
+    """Detect the API of a body and parse it. `replaced_surrogates` were replaced when the body was decoded.
+
+    `parsed` is the body as the wire `job.source` parses it, if it is parsed already.
+    """
     target = job.target
     source = job.source_wire(job.source or WIRES[detect_source(body)])
     if job.source is not None and (other := find_contradicting_api(body, source.name)) is not None:
         raise InputError(f"this is a body of {other}, not of {source.name}")
-    request = source.parse_request(body)
+    request = parsed if parsed is not None and source is job.source else source.parse_request(body)
     report = Report(target=target.name)
     report_surrogates(replaced_surrogates, report)
     model = job.model
@@ -161,20 +171,24 @@ def parse_body(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates:
     return ParsedBody(source, request, model, report)
 
 
-def convert_request(body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0) -> Conversion:
-    """Convert a body to the target API. `replaced_surrogates` were replaced when the body was decoded."""
-    parsed = parse_body(body, job, replaced_surrogates=replaced_surrogates)
-    request = parsed.request if job.transform is None else job.transform(parsed.request, parsed.report)
+def convert_request(
+    body: Mapping[str, Any], job: ConvertJob, *, replaced_surrogates: int = 0, parsed: Request | None = None
+) -> Conversion:
+    """Convert a body to the target API. The other arguments are those of `parse_body`."""
+    body_parsed = parse_body(body, job, replaced_surrogates=replaced_surrogates, parsed=parsed)
+    request = body_parsed.request
+    if job.restore is not None:
+        request = msgspec.structs.replace(request, messages=job.restore(request.messages, body_parsed.report))
     transcript, rendered = render_for(
         request,
         job.target,
-        parsed.report,
+        body_parsed.report,
         job.policy,
-        model=parsed.model,
+        model=body_parsed.model,
         tool_format=job.tool_format,
         fetch=job.fetch,
     )
-    return Conversion(parsed.source, request, transcript, rendered)
+    return Conversion(body_parsed.source, request, transcript, rendered)
 
 
 def report_dropped_model(request: Request, target: Wire, report: Report) -> None:

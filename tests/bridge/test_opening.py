@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from segue.bridge import reasoning
-from segue.bridge.reasoning import digest_opening
+from segue.bridge import digests
+from segue.bridge.digests import digest_opening
 from segue.wire.registry import WIRES
 
 ODD = 'a text with },{"role":"user"} and \\" in it'
@@ -57,13 +57,13 @@ def test_a_conversation_without_a_user_message_has_one_digest(conversation: byte
 
 def test_only_the_beginning_of_a_long_conversation_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    decode = reasoning._decode_items
+    decode = digests._decode_items
 
     def record(data: bytes) -> list[Raw]:
         sizes.append(len(data))
         return decode(data)
 
-    monkeypatch.setattr(reasoning, "_decode_items", record)
+    monkeypatch.setattr(digests, "_decode_items", record)
     items = [{"role": "user", "content": BLOCKS}, *[REPLY] * 1000]
     digest_opening(WIRES["anthropic"], Raw(json.dumps(items).encode()))
     assert sum(sizes) < 1000

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from segue.bridge import Route
+from segue.bridge.digests import ConversationDigest, digest_opening
 from segue.bridge.entries import EntryMemory
-from segue.bridge.reasoning import digest_calls, digest_opening
 from segue.canonical.blocks import Message, Text, ToolCall
 from segue.wire.registry import WIRES
 from tests.bridge.exchanges import Shell, endpoint
@@ -106,7 +106,8 @@ def test_only_closed_reminders_are_left_out(last: str, parts: list[tuple[str, st
     without = "".join(text for text, _ in parts) + last
 
     def digest(text: str) -> str:
-        return digest_calls([Message("human", (Text(text),)), Message("ai", (ToolCall("look", {}, "x"),))])[-1]
+        messages = [Message("human", (Text(text),)), Message("ai", (ToolCall("look", {}, "x"),))]
+        return ConversationDigest().add(messages)[0][-1]
 
     assert digest(with_reminders) == digest(without)
     assert digest(without) != digest(without + "c")
@@ -114,7 +115,7 @@ def test_only_closed_reminders_are_left_out(last: str, parts: list[tuple[str, st
 
 
 def test_many_reminders_that_are_not_closed_cost_no_more_than_their_text() -> None:
-    digest_calls([Message("human", (Text("<system-reminder>" * 500_000),))])
+    ConversationDigest().add([Message("human", (Text("<system-reminder>" * 500_000),))])
 
 
 def test_words_of_reminders_alone_open_no_conversation() -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from segue._convert import ConvertedExchange, convert_job
+from segue._convert import ConvertedExchange, DecodedBody, convert_job
 from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors
 from segue.bridge.caching import has_billing_header, remove_billing_header
@@ -21,11 +21,10 @@ from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
 from segue.bridge.routes import Route
 from segue.bridge.upstream_body import keep_stateless, place_cache_fields, prepend_fields
 from segue.canonical.blocks import ToolCall
-from segue.canonical.request import Reply, Request, Usage
+from segue.canonical.request import Reply, Usage
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
 from segue.pipeline import ConvertJob
-from segue.render.report import Report
 from segue.reply import ReadReply, ReplyOptions, SentRequest, read_reply
 from segue.wire.base import ApiError, Wire
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
@@ -40,8 +39,8 @@ _REASONING_ERROR = re.compile(r"thinking|reasoning|thought|signature|encrypted_c
 class Attempt:
     """A request to one target. `salt` is unique for each exchange.
 
-    `restorer` restores the reasoning that the caller sends back, if there may be some. Without `reasoning`, all
-    reasoning is dropped from the request.
+    `restorer` restores the reasoning that the caller sends back, if there may be some. `decoded` is the body, if it is
+    parsed already. Without `reasoning`, all reasoning is dropped from the request.
     """
 
     def __init__(
@@ -52,6 +51,7 @@ class Attempt:
         endpoint: Endpoint,
         *,
         restorer: ReasoningRestorer | None,
+        decoded: DecodedBody | None,
         salt: str,
         client: str,
         reasoning: bool = True,
@@ -72,16 +72,18 @@ class Attempt:
         self.stream: ReplyStream | None = None
         self._whole_reply: Reply | None = None
         self.has_reasoning = reasoning
-        self.converted, self.data = self._convert(body, restorer)
+        self.converted, self.data = self._convert(body, restorer, decoded)
 
     # ------------------------------------------------------------------------------------------------------ the request
 
-    def _convert(self, body: bytes, restorer: ReasoningRestorer | None) -> tuple[ConvertedExchange, bytes]:
+    def _convert(
+        self, body: bytes, restorer: ReasoningRestorer | None, decoded: DecodedBody | None
+    ) -> tuple[ConvertedExchange, bytes]:
         caller, endpoint, route = self._caller, self.endpoint, self._route
         removed: str | None = None
         is_foreign = caller.wire.base_api == "anthropic" and endpoint.api != "anthropic"
         if is_foreign and has_billing_header(caller.members):
-            body, removed = remove_billing_header(body)
+            (body, removed), decoded = remove_billing_header(body), None
         policy = replace(route.policy, body_model="alias")
         policy = policy if self.has_reasoning else replace(policy, reasoning="none")
         job = ConvertJob(
@@ -91,9 +93,10 @@ class Attempt:
             model=endpoint.model,
             tool_format=endpoint.tool_format,
             policy=policy,
-            transform=restorer if restorer is not None or not self._is_prefix_bound else _keep_request,
+            restore=restorer,
+            needs_transcript=self._is_prefix_bound,
         )
-        converted = convert_job(body, job)
+        converted = convert_job(body, job, decoded)
         if removed is not None:
             converted.report.add("dropped", removed, subject="system", level="note")
         data = self._keep_reasoning(self._select_stream(converted.data))
@@ -216,8 +219,3 @@ class Attempt:
 def bind_endpoint(endpoint: Endpoint) -> Binding:
     """Return what the reasoning of an endpoint is bound to."""
     return Binding(WIRES[endpoint.api].provider, endpoint.base_url, fingerprint_key(endpoint.key), endpoint.model)
-
-
-def _keep_request(request: Request, _report: Report) -> Request:
-    """Change nothing: a conversion with a transform has a transcript, of which the digest is computed."""
-    return request

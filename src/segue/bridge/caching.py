@@ -22,6 +22,8 @@ from segue.wire.fast_path import decode_members
 
 # Anthropic and Bedrock accept 4 markers in a body: on the last tool, the last system block, and these messages.
 _MARKED_MESSAGES = 2
+# Between two messages, as they are rendered, and the part of a body in which the last ones are searched first.
+_MESSAGE_GAP, _LAST_BYTES = b'},{"role":', 1 << 14
 _CACHE_CONTROL = Raw(b'{"type":"ephemeral"}')
 _CACHE_POINT = Raw(b'{"cachePoint":{"type":"default"}}')
 # The user's content blocks that may have a marker.
@@ -65,7 +67,13 @@ def _edit(data: bytes, edit: Callable[[Members], None]) -> bytes:
         edit(members)
     except (msgspec.DecodeError, KeyError):
         return data
-    return data if members == before else encode_json(members)
+    if members == before:
+        return data
+    # A long conversation is copied once: that costs more than all else.
+    parts: list[bytes | memoryview] = []
+    for key, raw in members.items():
+        parts += [b",", encode_json(key), b":", memoryview(raw)]
+    return b"".join((b"{", *parts[1:], b"}"))
 
 
 # ------------------------------------------------------------------------------------------------------------- markers
@@ -169,12 +177,29 @@ def _mark_member(members: Members, key: str, mark: _Mark) -> None:
 
 
 def _mark_messages(members: Members, mark: _Mark) -> None:
-    messages = _decode_list(members["messages"])
+    view = memoryview(members["messages"])
+    start, messages = _decode_last_messages(view)
     for index in _find_last_user_messages(messages):
         message = decode_members(messages[index])
         _mark_member(message, "content", mark)
         messages[index] = Raw(encode_json(message))
-    members["messages"] = Raw(encode_json(messages))
+    members["messages"] = Raw(b"".join((view[:start], encode_json(messages)[1:])))
+
+
+def _decode_last_messages(view: memoryview) -> tuple[int, list[Raw]]:
+    """Return the last messages, at least those that are marked, and where they begin."""
+    data = bytes(view[-_LAST_BYTES:])
+    stop = len(data)
+    while (stop := data.rfind(_MESSAGE_GAP, 0, stop)) >= 0:
+        start = stop + len(b"},")
+        try:
+            messages = _decode_list(b"[%b" % data[start:])
+        except msgspec.DecodeError:
+            # Inside of a message, after which the list does not end.
+            continue
+        if len([*_find_last_user_messages(messages)]) == _MARKED_MESSAGES:
+            return len(view) - len(data) + start, messages
+    return 1, _decode_list(view)
 
 
 def _find_last_user_messages(messages: list[Raw]) -> Iterator[int]:

@@ -10,31 +10,18 @@ before the texts that follow it, `2n + 1` directly before call `n + 1`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import sha256
-from typing import cast
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from math import inf
 
 import msgspec
-from msgspec import Raw
 
 from segue.bridge.envelopes import Opened, PlacedBlock, Rejected
-from segue.canonical.blocks import Block, Message, Origin, Text, Thinking, ToolCall, calls_of
+from segue.canonical.blocks import Block, Message, Origin, Thinking, ToolCall, calls_of
 from segue.canonical.envelope import is_envelope
-from segue.canonical.json import encode_json
-from segue.canonical.request import Request
-from segue.errors import InputError
 from segue.render.reasoning import has_reasoning_content
 from segue.render.report import Report
 from segue.wire.base import ReasoningPlace, Wire
-
-_MAX_INTEGER = 2**53
-# Between two items of a conversation, as most clients write them.
-_ITEM_GAP = re.compile(
-    rb'\}\s*,\s*(?=\{\s*"(?:role"|parts"|content"|type"\s*:\s*"(?:message|reasoning|function_call)))'
-)
-_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
-_decode_items = msgspec.json.Decoder(list[Raw]).decode
 
 SealBlocks = Callable[[Sequence[PlacedBlock]], str | None]
 OpenEnvelope = Callable[[str], Opened | Rejected]
@@ -43,15 +30,15 @@ OpenEnvelope = Callable[[str], Opened | Rejected]
 class ReplySealer:
     """Seals the reasoning of one reply for the caller: a `ReasoningMapper` of `segue.reply`.
 
-    `prefix` is the digest of the prompt for models that accept reasoning only after the same prompt (ANT-28).
+    `find_prefix` returns the digest of the prompt for models that accept reasoning only after the same prompt (ANT-28).
     """
 
-    def __init__(self, caller: Wire, model: str, seal: SealBlocks, *, prefix: str | None = None) -> None:
+    def __init__(self, caller: Wire, model: str, seal: SealBlocks, find_prefix: Callable[[], str | None]) -> None:
         self._place: ReasoningPlace | None = caller.reasoning_place
         self._origin = Origin(caller.provider, identity="absent")
         self._model = model
         self._seal = seal
-        self._prefix = prefix
+        self._find_prefix = find_prefix
         self._calls_before = 0
         self._blocks: list[PlacedBlock] = []
         self._unplaced: list[Thinking] = []
@@ -63,6 +50,10 @@ class ReplySealer:
     def blocks(self) -> Sequence[PlacedBlock]:
         """All reasoning of the reply so far."""
         return [*self._blocks, *((2 * self._calls_before, block) for block in self._unplaced)]
+
+    @cached_property
+    def _prefix(self) -> str | None:
+        return self._find_prefix()
 
     def map_start(self, block: Thinking) -> Thinking:
         in_place = self._place in ("signature", "encrypted")
@@ -109,34 +100,45 @@ class ReplySealer:
 
 
 class ReasoningRestorer:
-    """Restores the reasoning of earlier replies in a caller's request: the `transform` of a conversion.
+    """Restores the reasoning of earlier replies in a caller's messages: the `restore` of a conversion.
 
-    `find_entry` returns the entry of the store for a call, by its id and the digest of the conversation up to it.
-    The digests are those of `digest_calls`.
+    What it restores in a message never changes: it is remembered with the converted message.
     """
 
-    def __init__(
-        self,
-        place: ReasoningPlace | None,
-        open_envelope: OpenEnvelope,
-        find_entry: Callable[[str, str], str | None] = lambda call_id, digest: None,
-    ) -> None:
+    def __init__(self, place: ReasoningPlace | None, open_envelope: OpenEnvelope) -> None:
         self._place = place
         self._open = open_envelope
-        self._find_entry = find_entry
+        self._entries: dict[str, list[str | None]] = {}
+        self.digests: dict[str, str] = {}
+        """The calls whose entries were looked up, each with the digest of the conversation up to it."""
+        self.size = 0
+        """The size of the entries."""
+        self._is_ambiguous = False
+        self._oldest = inf
 
-    def __call__(self, request: Request, report: Report) -> Request:
-        digests = digest_calls(request.messages)
-        messages = tuple(
-            self._restore(message, digest, report) if message.speaker == "ai" else message
-            for message, digest in zip(request.messages, digests, strict=True)
-        )
-        return msgspec.structs.replace(request, messages=messages)
+    def add(self, call_id: str, digest: str, entry: str | None) -> None:
+        """Let an entry of the store be used for the next reply whose first call has this id."""
+        self._is_ambiguous = self._is_ambiguous or call_id in self.digests
+        self.size += len(entry or "")
+        self.digests[call_id] = digest
+        self._entries.setdefault(call_id, []).append(entry)
 
-    def _restore(self, message: Message, digest: str, report: Report) -> Message:
+    def is_usable(self, oldest: float) -> bool:
+        """Return whether later requests may use it too.
+
+        Not where an id stands for several calls, which are told apart only in whole conversations, or where it restored
+        reasoning that was sealed before `oldest`.
+        """
+        return not self._is_ambiguous and self._oldest >= oldest
+
+    def __call__(self, messages: Sequence[Message], report: Report) -> tuple[Message, ...]:
+        counts: dict[str, int] = {}
+        return tuple(self._restore(one, counts, report) if one.speaker == "ai" else one for one in messages)
+
+    def _restore(self, message: Message, counts: dict[str, int], report: Report) -> Message:
         envelopes = list(_find_envelopes(message))
         if not envelopes:
-            return self._restore_entry(message, digest, report)
+            return self._restore_entry(message, counts, report)
         opened = {id(block): self._open_reported(text, report) for block, text in envelopes}
         if self._place == "call":
             positioned = [pair for found in opened.values() if found is not None for pair in found.blocks]
@@ -150,27 +152,28 @@ class ReasoningRestorer:
                 blocks += [thinking for _, thinking in found.blocks]
         return message.with_blocks(tuple(blocks))
 
-    def _restore_entry(self, message: Message, digest: str, report: Report) -> Message:
-        call_id = first_call_id(message)
-        entry = None if call_id is None else self._find_entry(call_id, digest)
+    def _restore_entry(self, message: Message, counts: dict[str, int], report: Report) -> Message:
+        call_id = find_stored_call(message)
+        if call_id is None or call_id not in self._entries:
+            return message
+        index = counts[call_id] = counts.get(call_id, -1) + 1
+        entry = self._entries[call_id][index] if index < len(self._entries[call_id]) else None
         found = None if entry is None else self._open_reported(entry, report)
         return message if found is None else _insert(message, found.blocks)
 
     def _open_reported(self, envelope: str, report: Report) -> Opened | None:
         opened = self._open(envelope)
         if isinstance(opened, Opened):
+            self._oldest = min(self._oldest, opened.sealed_at)
             return opened
         report.add("reasoning", f"sealed reasoning dropped: {opened.message}", subject="envelope")
         return None
 
 
-def first_call_id(message: Message) -> str | None:
-    """Return the id under which the reasoning of a message is stored: that of its first call."""
-    return next((call.origin.raw_id for call in calls_of(message) if call.kind != "hosted"), None)
-
-
-def has_sealed_reasoning(request: Request) -> bool:
-    return any(True for message in request.messages for _ in _find_envelopes(message))
+def find_stored_call(message: Message) -> str | None:
+    """Return the id under which the reasoning of a reply without envelopes is stored: that of its first call."""
+    call_id = next((call.origin.raw_id for call in calls_of(message) if call.kind != "hosted"), None)
+    return None if call_id is None or any(True for _ in _find_envelopes(message)) else call_id
 
 
 def _find_envelopes(message: Message) -> Iterator[tuple[Thinking, str]]:
@@ -204,95 +207,3 @@ def _insert(message: Message, positioned: Sequence[PlacedBlock]) -> Message:
         else:
             blocks.append(block)
     return message.with_blocks((*blocks, *(() if count else find_at(1))))
-
-
-# -------------------------------------------------------------------------------------------------------------- digests
-
-
-def digest_calls(messages: Sequence[Message]) -> list[str]:
-    """Return for each message a digest of the conversation up to its first call.
-
-    It covers the user's texts, without reminders, and the tool calls. Results, system text and the texts of replies are
-    not part of it: clients shorten or drop them.
-    """
-    running = sha256()
-    digests: list[str] = []
-    for message in messages:
-        parts = list(_identify(message))
-        at_call = running.copy()
-        at_call.update(b"".join(parts[:1]))
-        digests.append(at_call.hexdigest())
-        running.update(b"".join(parts))
-    return digests
-
-
-def digest_opening(wire: Wire, conversation: Raw | None) -> str:
-    """Return a digest of the user's first words in a conversation, which are the same in all its requests.
-
-    `conversation` is the JSON of its items; only those up to the words are parsed. Conversations that begin with the
-    same words share the digest.
-    """
-    for raw in _iter_items(conversation):
-        item = msgspec.json.decode(raw)
-        if not isinstance(item, dict) or cast("dict[str, object]", item).get("role") != "user":
-            continue
-        try:
-            messages = wire.parse_request({wire.conversation_key: [item]}).messages
-        except InputError:
-            continue
-        opening = b"".join(part for message in messages for part in _identify(message))
-        if opening:
-            return sha256(opening).hexdigest()
-    return sha256().hexdigest()
-
-
-def _iter_items(conversation: Raw | None) -> Iterator[Raw]:
-    """Yield the items of a conversation; no more of them are decoded than are used."""
-    view = memoryview(conversation or b"")
-    if bytes(view[:1]) != b"[":
-        return
-    start, read = 1, 0
-    for gap in _ITEM_GAP.finditer(view):
-        # Some gaps are inside of an item: what comes before them is not valid JSON.
-        read += gap.start() - start
-        if read > len(view):
-            break
-        try:
-            items = _decode_items(b"[%b]" % view[start : gap.start() + 1])
-        except msgspec.DecodeError:
-            continue
-        yield from items
-        start = gap.end()
-    yield from _decode_items(b"[%b" % view[start:])
-
-
-def _identify(message: Message) -> Iterator[bytes]:
-    """Yield the parts of a message that identify it, whatever messages its blocks are grouped into."""
-    for block in message.blocks:
-        if isinstance(block, ToolCall) and block.kind != "hosted":
-            yield encode_json([block.name, _normalize(block.arguments), block.arguments_text or ""])
-        elif isinstance(block, Text) and message.speaker in ("human", "tool"):
-            text = _remove_reminders(block.text).strip()
-            if text:
-                yield encode_json(text)
-
-
-def _remove_reminders(text: str) -> str:
-    """Return a user's text without the spans that clients add to it, and move or drop in later requests."""
-    kept: list[str] = []
-    position = 0
-    while (start := text.find(_REMINDER, position)) >= 0 and (end := text.find(_REMINDER_END, start)) >= 0:
-        kept.append(text[position:start])
-        position = end + len(_REMINDER_END)
-    return "".join((*kept, text[position:]))
-
-
-def _normalize(value: object) -> object:
-    """Return a value in the form that all clients' JSON libraries agree on: keys sorted, `1.0` as `1`."""
-    if isinstance(value, Mapping):
-        fields = cast("Mapping[str, object]", value)
-        return {key: _normalize(fields[key]) for key in sorted(fields)}
-    if isinstance(value, list | tuple):
-        return [_normalize(item) for item in cast("Sequence[object]", value)]
-    is_integer = isinstance(value, float) and value.is_integer() and abs(value) < _MAX_INTEGER
-    return int(cast("float", value)) if is_integer else value

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 
 from segue.bridge import aws
@@ -16,6 +17,7 @@ from segue.bridge.actions import Action, Elapsed, Entries, Input, Load, Response
 from segue.bridge.caller import respond_error, respond_json
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
+from segue.bridge.histories import HistoryMemory
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.routes import Route, Router
 from segue.canonical.blocks import ToolCall
@@ -44,6 +46,7 @@ class RelaySettings(Struct, frozen=True):
     max_age: float = 30 * _DAY
     limits: ReplyLimits = DEFAULT_LIMITS
     first_byte: float = FIRST_BYTE
+    histories: HistoryMemory = msgspec.field(default_factory=HistoryMemory)
 
 
 class Relay(ABC):

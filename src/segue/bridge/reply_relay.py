@@ -7,23 +7,27 @@ error that clients retry.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
+from typing import cast
 
 from msgspec import Raw
 
+from segue._convert import DecodedBody
 from segue._stream import ReplyStream
 from segue.bridge import aws, failover, provider_errors, stored_responses
 from segue.bridge.actions import Action, Authorize, End, Finish, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller, JsonArrayWriter, caller_error, keep_alive, stream_headers
 from segue.bridge.caller_key import missing_caller_key_error, use_caller_key
+from segue.bridge.digests import digest_opening
 from segue.bridge.envelopes import EntryKind, entry_keys, open_envelope, seal
 from segue.bridge.failover import TargetSequence
+from segue.bridge.histories import History
 from segue.bridge.lookups import response_keys
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
-from segue.bridge.reasoning import ReasoningRestorer, ReplySealer, digest_calls, digest_opening, first_call_id
+from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
 from segue.bridge.relay import Relay, RelaySettings
 from segue.bridge.routes import Route
 from segue.bridge.stored_responses import Reference, ResponseCapture
@@ -73,7 +77,10 @@ class ReplyRelay(Relay):
             self._targets = tuple(target for target in keyed if target is not None)
         self._failures = 0
         self._sends_reasoning = True
-        self._entries: Mapping[str, bytes] = {}
+        self._history: History | None = None
+        """The conversation, if reasoning may be stored for it."""
+        self._restorer: ReasoningRestorer | None = None
+        self._decoded: DecodedBody | None = None
         self._held: list[bytes] = []
         self._has_head = False
         self._has_content = False
@@ -126,7 +133,7 @@ class ReplyRelay(Relay):
             return self.respond_error(missing_caller_key_error(self._route.targets[0], self._caller))
         reference = stored_responses.find_reference(self._caller)
         if reference is None:
-            return self._load_reasoning()
+            return self.send()
         if reference.response_id is None or not self._settings.has_store:
             return self._send_reference(reference)
         keys = response_keys(self._settings, self._client, reference.response_id)
@@ -136,7 +143,7 @@ class ReplyRelay(Relay):
             if stored is None:
                 return self._send_reference(reference)
             self._body = stored_responses.expand(self._caller, stored)
-            return self._load_reasoning()
+            return self.send()
 
         return self.load(list(keys), proceed)
 
@@ -149,15 +156,24 @@ class ReplyRelay(Relay):
         if not own or (reference.is_optional and own != self._targets):
             return self.respond_error(reference.error)
         self._targets = own
-        return self._load_reasoning()
+        return self.send()
 
-    def _load_reasoning(self) -> list[Action]:
-        """Load the entries with the reasoning of earlier replies, if there can be some."""
+    def send(self) -> list[Action]:
+        """Find the reasoning of earlier replies for the current target, if there can be some, and send the request."""
+        endpoint = self._selection.current
+        self._history = None
+        if endpoint.lacks_key:
+            return self._end_attempt(provider_errors.missing_key_error(endpoint))
         if not (self._route.envelopes and self._settings.has_store and self._may_have_calls()):
-            return self.send()
+            return self._convert(self._find_restorer())
+        history = self._settings.histories.find(
+            self._history_key, self._conversation, self.wire, oldest=self._oldest_seal
+        )
+        if history is not None:
+            return self._load_entries(history)
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
-            return self._load_entries() if found else self.send()
+            return self._load_entries(self._read_history()) if found else self._convert(self._find_restorer())
 
         return self.load(list(self._opening_keys), proceed)
 
@@ -166,42 +182,80 @@ class ReplyRelay(Relay):
         return any(key in self._body for key in (own, *_CALL_KEYS.values(), _FREE_TEXT_CALL_KEY))
 
     @cached_property
+    def _conversation(self) -> bytes:
+        """The JSON of the conversation."""
+        caller = self._caller
+        members = caller.members if self._body is caller.body else decode_members(self._body)
+        return bytes(members.get(self.wire.conversation_key, b""))
+
+    @cached_property
+    def _opening(self) -> str:
+        return digest_opening(self.wire, Raw(self._conversation))
+
+    @property
     def _opening_keys(self) -> tuple[str, ...]:
         """The keys of the entry that marks a conversation with stored reasoning: most have none."""
-        caller, wire = self._caller, self.wire
-        members = caller.members if self._body is caller.body else decode_members(self._body)
-        return self._entry_keys("opening", "", digest_opening(wire, members.get(wire.conversation_key)))
+        return self._entry_keys("opening", "", self._opening)
 
-    def _load_entries(self) -> list[Action]:
-        """Load the entries of all calls of the conversation."""
-        request = self.wire.parse_request(parse_json_object(self._body)[0])
-        keys = [
-            key
-            for message, digest in zip(request.messages, digest_calls(request.messages), strict=True)
-            if (call_id := first_call_id(message)) is not None
-            for key in self._entry_keys("reasoning", call_id, digest)
-        ]
+    @property
+    def _history_key(self) -> Hashable:
+        return self._client, self.wire.name, bind_endpoint(self._selection.current), self._opening
+
+    @property
+    def _oldest_seal(self) -> float:
+        return self._settings.now().timestamp() - self._settings.max_age
+
+    def _read_history(self) -> History:
+        """Parse the whole body."""
+        value, surrogates = parse_json_object(self._body)
+        request = self.wire.parse_request(value)
+        self._decoded = DecodedBody(value, surrogates, request)
+        items = value.get(self.wire.conversation_key)
+        count = len(cast("list[object]", items)) if isinstance(items, list) else 0
+        return History.read(self._conversation, count, request.messages, self._make_restorer())
+
+    def _load_entries(self, history: History) -> list[Action]:
+        """Load the entries of the calls that are new in the conversation."""
+        keys = {call: self._entry_keys("reasoning", *call) for call in history.calls}
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
-            self._entries = found
-            return self.send()
+            def find_entry(call_id: str, digest: str) -> str | None:
+                return next((found[key].decode() for key in keys[call_id, digest] if key in found), None)
 
-        return self.load(keys, proceed) if keys else self.send()
+            self._history = history.add_entries(find_entry)
+            self._settings.histories.put(self._history_key, self._history)
+            return self._convert(history.restorer)
 
-    def send(self) -> list[Action]:
+        return self.load([key for some in keys.values() for key in some], proceed) if keys else proceed({})
+
+    def _find_restorer(self) -> ReasoningRestorer | None:
+        """Return what restores reasoning in envelopes, if the body has some."""
+        if not self._route.envelopes or _ENVELOPE_BYTES not in self._body:
+            return None
+        key = self.wire.reasoning_place, bind_endpoint(self._selection.current)
+        return self._settings.histories.find_restorer(key, self._make_restorer, oldest=self._oldest_seal)
+
+    def _make_restorer(self) -> ReasoningRestorer:
+        settings, binding = self._settings, bind_endpoint(self._selection.current)
+        return ReasoningRestorer(
+            self.wire.reasoning_place,
+            lambda text: open_envelope(text, binding, settings.keys, settings.now().timestamp(), settings.max_age),
+        )
+
+    def _convert(self, restorer: ReasoningRestorer | None) -> list[Action]:
         """Convert the request for the current target, and send it."""
-        endpoint = self._selection.current
-        if endpoint.lacks_key:
-            return self._end_attempt(provider_errors.missing_key_error(endpoint))
-        return self._send_attempt(self._open_attempt(endpoint, reasoning=self._sends_reasoning))
+        self._restorer = restorer
+        return self._send_attempt(self._open_attempt(self._selection.current, reasoning=self._sends_reasoning))
 
     def _open_attempt(self, endpoint: Endpoint, *, reasoning: bool) -> Attempt:
+        decoded, self._decoded = self._decoded, None
         return Attempt(
             self._caller,
             self._body,
             self._route,
             endpoint,
-            restorer=self._make_restorer(),
+            restorer=self._restorer,
+            decoded=decoded,
             salt=self._salt,
             client=self._client,
             reasoning=reasoning,
@@ -230,24 +284,6 @@ class ReplyRelay(Relay):
             request = request._replace(first_byte=self._settings.first_byte)
         return [Send(request)]
 
-    def _make_restorer(self) -> ReasoningRestorer | None:
-        if not self._route.envelopes or not (self._entries or _ENVELOPE_BYTES in self._body):
-            return None
-        settings, binding = self._settings, bind_endpoint(self._selection.current)
-
-        def find_entry(call_id: str, digest: str) -> str | None:
-            found = (
-                self._entries[key] for key in self._entry_keys("reasoning", call_id, digest) if key in self._entries
-            )
-            entry = next(found, None)
-            return None if entry is None else entry.decode()
-
-        return ReasoningRestorer(
-            self.wire.reasoning_place,
-            lambda text: open_envelope(text, binding, settings.keys, settings.now().timestamp(), settings.max_age),
-            find_entry,
-        )
-
     # ----------------------------------------------------------------------------------------------------- the response
 
     def receive_head(self, head: ResponseHead) -> list[Action]:
@@ -267,7 +303,7 @@ class ReplyRelay(Relay):
             caller,
             attempt.endpoint.model,
             lambda blocks: seal(blocks, binding, settings.keys, now),
-            prefix=attempt.converted.digest_prefix(),
+            attempt.converted.digest_prefix,
         )
 
     def receive(self, data: bytes) -> list[Action]:
@@ -448,8 +484,11 @@ class ReplyRelay(Relay):
         if entry is None:
             return {}
         call, given_id = sealer.calls[0]
-        messages = attempt.converted.caller_messages
-        digest = digest_calls([*messages, Message("ai", (call,))])[-1]
+        # Without an entry that marks the conversation, no earlier call has one.
+        history = self._history or self._read_history().add_entries(lambda _call_id, _digest: None)
+        [digest], _ = history.digest.add([Message("ai", (call,))])
+        history.restorer.add(given_id, digest, entry)
+        settings.histories.put(self._history_key, history)
         return {self._entry_keys("reasoning", given_id, digest)[0]: entry.encode(), self._opening_keys[0]: b""}
 
     def _response_entry(self, response: Raw | None) -> dict[str, bytes]:

@@ -49,6 +49,8 @@ def convert_fast(data: bytes, job: ConvertJob) -> FastConversion | Conversion | 
     """
     if _switched_off.is_set():
         return None
+    if job.restore is not None or job.needs_transcript:
+        return _convert_window(data, job)
     continued = _convert_continued(data, job)
     if continued is not None:
         return continued
@@ -76,7 +78,7 @@ def _convert_window(data: bytes, job: ConvertJob, max_length: int | None = None)
         return None
     if continued is None:
         return None
-    return FastConversion(continued.source, continued.data, continued.report, continued.sent_body)
+    return FastConversion(continued.source, continued.data, continued.report, continued.sent_body, continued.transcript)
 
 
 def remember(data: bytes, conversion: Conversion, job: ConvertJob) -> bool:

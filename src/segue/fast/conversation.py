@@ -30,6 +30,7 @@ from segue.fast.frame import BodyFrame, Mark, cut_items, join_items, mark_before
 from segue.fast.markers import has_markers, move_markers
 from segue.pipeline import Conversion, ConvertJob
 from segue.render.report import Report
+from segue.render.transcript import Transcript
 from segue.render_target import RenderTarget
 from segue.rendered_prefix import ExtendedBody, RenderedPrefix
 from segue.sent_body import BodyFields, SentBody
@@ -60,6 +61,8 @@ class ContinuedBody(Struct, frozen=True):
     data: bytes
     report: Report
     sent_body: SentBody
+    transcript: Transcript
+    """That of the newest items."""
     conversation: RememberedConversation
 
 
@@ -192,6 +195,7 @@ class RememberedConversation(Struct, frozen=True):
             b"".join(extended.fragments),
             extended.report,
             SentBody(fields, self._build_history(data, newest.messages), extended.edges),
+            extended.transcript,
             conversation,
         )
 
@@ -239,7 +243,12 @@ class RememberedConversation(Struct, frozen=True):
             for block in message.blocks:
                 if type(block) is ToolResponse and raw_ids.get(block.call_id, "") != block.origin.raw_id:
                     return None
-        return self.turn_counts.renumber(parsed.messages)
+        messages = self.turn_counts.renumber(parsed.messages)
+        if self.job.restore is None:
+            return messages
+        report = Report()
+        restored = self.job.restore(messages, report)
+        return restored if report.stages.keys() <= self.prefix.findings else None
 
     @property
     def _is_same_api(self) -> bool:

@@ -269,5 +269,5 @@ class ConversationMemory:
 
 
 def _job_key(job: ConvertJob) -> _JobKey:
-    # Wires are compared by identity: they are made once.
-    return id(job.target), id(job.source), job.model, job.tool_format, job.policy
+    # Wires are compared by identity: they are made once. What restores reasoning is kept by the entries.
+    return id(job.target), id(job.source), job.model, job.tool_format, job.policy, id(job.restore)

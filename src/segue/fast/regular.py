@@ -23,6 +23,7 @@ from segue.fast.split import SentItems, find_sent_items, require_fast_path, spli
 from segue.fast.traits import SeenTraits
 from segue.pipeline import Conversion, ConvertJob
 from segue.render.report import Report
+from segue.render.transcript import Transcript
 from segue.rendered_prefix import append_chunk
 from segue.sent_body import EDGE_ITEMS, SentBody, join_edges
 from segue.wire.base import Wire
@@ -39,6 +40,7 @@ class FastConversion(Struct, frozen=True):
     data: bytes
     report: Report
     sent_body: SentBody
+    transcript: Transcript | None = None
 
 
 class _Entries(Struct, frozen=True):
