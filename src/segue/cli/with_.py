@@ -6,8 +6,8 @@ import os
 import secrets
 import shlex
 import shutil
-import subprocess
 import signal
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
