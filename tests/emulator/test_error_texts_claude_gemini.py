@@ -468,7 +468,7 @@ def standard_errors(api: str) -> dict[str, ApiError]:
     return {
         "no_key": has.no_key,
         "bad_key": has.bad_key,
-        "bad_json": has.bad_json,
+        "bad_json": has.bad_json(b"?"),
         "no_route": has.no_route("GET", "/v1/nothing"),
         "no_model": has.no_model("none-1"),
         "rate_limited": has.rate_limited,

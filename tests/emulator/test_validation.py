@@ -10,10 +10,10 @@ import pytest
 
 from segue import conformance, emulator
 from segue.conformance.anthropic import types as anthropic_types
-from segue.emulator import Emulator, validation
+from segue.emulator import Emulator, errors
 from segue.emulator.client import post
+from segue.emulator.errors import anthropic, openai_chat, openai_responses
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.validation import anthropic, openai_chat, openai_responses
 from segue.wire.registry import WIRES
 from tests.bodies import anthropic as bodies
 from tests.bodies import chat
@@ -564,7 +564,7 @@ def test_any_json_gets_a_response(api: str) -> None:
     for body in mutated(whole):
         # Members that are missing are told before.
         if isinstance(body, dict) and body.keys() >= least(api).keys():
-            count += validation.validate(api, body, OPTIONS) is not None
+            count += errors.validate(api, body, OPTIONS) is not None
     assert count > 50
 
 
@@ -593,13 +593,12 @@ def test_sdk_chat_bodies_are_accepted() -> None:
     bodies = [*each_member(params, least("openai-chat"), {"model"})]
     assert len(bodies) > 150
     for body in filter(chat_fits, bodies):
-        assert openai_chat.validate(body, OPTIONS) is None, body
+        assert openai_chat.validate_body(body, OPTIONS) is None, body
     for choice in values_of(members_of(params)["tool_choice"]):
         named = {"name": "text"}
         tools = [{"type": "function", "function": named}, {"type": "custom", "custom": named}]
-        assert openai_chat.validate({**least("openai-chat"), "tools": tools, "tool_choice": choice}, OPTIONS) is None, (
-            choice
-        )
+        body = {**least("openai-chat"), "tools": tools, "tool_choice": choice}
+        assert openai_chat.validate_body(body, OPTIONS) is None, choice
 
 
 def test_sdk_responses_bodies_are_accepted() -> None:
@@ -612,7 +611,7 @@ def test_sdk_responses_bodies_are_accepted() -> None:
         if body["input"] == []:
             continue
         whole = {**body, "tools": named} if "tool_choice" in body else body
-        assert openai_responses.validate(whole, OPTIONS) is None, whole
+        assert openai_responses.validate_body(whole, OPTIONS) is None, whole
 
 
 @pytest.mark.parametrize("package", ["anthropic.types", "anthropic.types.beta"])
@@ -629,7 +628,7 @@ def test_sdk_messages_bodies_are_accepted(package: str) -> None:
             body["thinking"] = {**thinking, "budget_tokens": 1024}
         if "tool_choice" in body:
             body["tools"] = [{"name": "text", "input_schema": SCHEMA}]
-        assert anthropic.validate(body, OPTIONS) is None, body
+        assert anthropic.validate_body(body, OPTIONS) is None, body
 
 
 def tags(union: Any) -> set[str]:
@@ -671,7 +670,7 @@ def test_bodies_valid_for_the_checker_pass_validation() -> None:
                 continue
             seen += 1
             whole = {"max_tokens": 4096, **body} if api == "anthropic" else body
-            if validation.validate(api, whole, OPTIONS) is not None:
+            if errors.validate(api, whole, OPTIONS) is not None:
                 refused.add((name, api))
     assert seen > 3000
     assert refused == KEPT

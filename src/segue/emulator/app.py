@@ -18,18 +18,15 @@ from segue.canonical.blocks import Thinking
 from segue.canonical.json import parse_json_object
 from segue.canonical.request import Request, Usage
 from segue.conformance.rule import Verdict, Violation
-from segue.emulator import errors, validation
+from segue.emulator import errors
 from segue.emulator.faults import Fault, FaultPlan, cut_arguments, repeat_ids
-from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
-from segue.emulator.ids import IdGenerator
+from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest, RequestLog
 from segue.emulator.model.script import fill_placeholders
 from segue.emulator.prompt_cache import MarkedPromptCache, PromptCache
 from segue.emulator.providers.provider import Operation, Provider, RequestContext, Route
 from segue.emulator.reply import ReplyBuilder, render_reply_body, stream_response, whole_response
-from segue.emulator.request_log import RequestLog
-from segue.emulator.signatures import digest
+from segue.emulator.signatures import IdGenerator, digest
 from segue.emulator.steps import ErrorStep, ReplySteps, ScriptFunction, TextStep, WaitStep
-from segue.emulator.validation.invalid_json import invalid_json_error
 from segue.errors import InputError
 from segue.wire.base import ApiError
 from segue.wire.registry import SERVERS
@@ -146,10 +143,7 @@ class App:
             if fault in faults:
                 return self._error_response(error, record, retry_after=1 if fault == "rate-limit" else None)
         if body is None:
-            return self._error_response(
-                invalid_json_error(self.provider.api, http_request.body) or self._standard_errors.bad_json,
-                record,
-            )
+            return self._error_response(self._standard_errors.bad_json(http_request.body), record)
         return self._check_and_reply(
             _AdmittedRequest(http_request, record, ids, account, route.operation, faults), body
         )
@@ -236,7 +230,7 @@ class App:
         missing = provider.check_required(admitted.http_request, body) if self._strict else None
         if missing is not None:
             return missing
-        invalid = validation.validate(api, body, admitted.http_request, profile=self._profile) if self._strict else None
+        invalid = errors.validate(api, body, admitted.http_request, profile=self._profile) if self._strict else None
         if invalid is not None:
             admitted.record.violations = _find_violations(body, api, self._profile)
             return invalid

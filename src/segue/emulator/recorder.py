@@ -7,23 +7,89 @@ client gets the end of the response.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
+from segue.bridge.addresses import is_local
 from segue.bridge.content_encoding import find_encoding_error
 from segue.bridge.http_requests import HttpRequest as UpstreamRequest
 from segue.bridge.provider_errors import TransportError
-from segue.emulator.http_messages import CONNECTION_HEADERS, MAX_BODY_BYTES, HttpRequest, HttpResponse, RecordedRequest
+from segue.emulator.http_messages import (
+    CONNECTION_HEADERS,
+    MAX_BODY_BYTES,
+    HttpRequest,
+    HttpResponse,
+    RecordedRequest,
+    RequestLog,
+)
 from segue.emulator.providers.provider import Provider
 from segue.emulator.recording_secrets import SecretRemover
 from segue.emulator.recordings import Recording, RecordingFolder, ResponsePart, encode_piece
-from segue.emulator.request_log import RequestLog
-from segue.emulator.upstream import Upstream
-from segue.errors import format_os_error
+from segue.errors import InputError, format_os_error, require_string, unknown_name_error
 from segue.http_client import HttpClient
 from segue.http_client import HttpResponse as UpstreamResponse
 from segue.wire.base import ApiError
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A base URL. One that is given for all APIs gets the prefix of a request too."""
+
+    base_url: str
+    with_prefix: bool = False
+
+    def build_url(self, http_request: HttpRequest) -> str:
+        """Return the URL of a request, escaped as the client sent it."""
+        path = http_request.raw_path
+        if not self.with_prefix:
+            path = path.removeprefix(http_request.prefix)
+        query = f"?{http_request.raw_query}" if http_request.raw_query else ""
+        return _join_paths(self.base_url, path) + query
+
+
+def _join_paths(base_url: str, path: str) -> str:
+    """Join them without repeating the end of the base URL, as in `https://host/v1` and `/v1/messages`."""
+    segments = urlsplit(base_url).path.split("/")[1:]
+    for start in range(len(segments)):
+        end = "/" + "/".join(segments[start:])
+        if path == end or path.startswith(f"{end}/"):
+            return base_url + path[len(end) :]
+    return base_url + path
+
+
+def parse_upstreams(value: str | Mapping[str, str] | None, apis: Sequence[str]) -> dict[str, Upstream]:
+    """Return the upstream of each API. A single URL is that of all of them."""
+    if value is None:
+        raise InputError("the URL of the real provider is needed with `record`", path="upstream")
+    if isinstance(value, Mapping):
+        for api in value:
+            if api not in apis:
+                raise unknown_name_error("API", api, apis, path="upstream")
+        if not value:
+            raise InputError("the URL of at least one API is needed", path="upstream")
+        return {api: Upstream(_check_url(url)) for api, url in value.items()}
+    url = _check_url(value)
+    return {api: Upstream(url, with_prefix=len(apis) > 1) for api in apis}
+
+
+def _check_url(url: str) -> str:
+    """Return the URL without a final slash. Keys are sent there: only over TLS, or on this machine."""
+    require_string(url, "upstream")
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid, parts = False, urlsplit("")
+    if not is_valid or any(char.isspace() or not char.isprintable() for char in url):
+        raise InputError("a URL such as https://api.example.com was expected", path="upstream")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise InputError("a URL without user name, query and fragment was expected", path="upstream")
+    if parts.scheme == "http" and not is_local(url):
+        raise InputError("http is allowed for this machine only; use https", path="upstream")
+    return url.rstrip("/")
 
 
 class _Exchange:

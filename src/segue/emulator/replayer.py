@@ -13,12 +13,11 @@ import msgspec
 from msgspec import UNSET
 
 from segue.emulator import errors
-from segue.emulator.http_messages import MAX_BODY_BYTES, HttpRequest, HttpResponse
+from segue.emulator.http_messages import MAX_BODY_BYTES, HttpRequest, HttpResponse, RequestLog
 from segue.emulator.matching import RequestContent, describe_difference, find_nearest, read_content
 from segue.emulator.providers.provider import Provider
 from segue.emulator.recording_secrets import SecretRemover
 from segue.emulator.recordings import Recording, ResponsePart
-from segue.emulator.request_log import RequestLog
 from segue.wire.base import ApiError
 
 

@@ -16,9 +16,9 @@ from segue.canonical.ids import canonical_tool_id
 from segue.canonical.request import Reply, Usage
 from segue.emulator.faults import Fault, make_id_remover, map_payloads, repeat_end
 from segue.emulator.http_messages import HttpResponse
-from segue.emulator.ids import IdGenerator
 from segue.emulator.prompt_cache import estimate_tokens
 from segue.emulator.providers.provider import Provider, RequestContext, StreamFraming
+from segue.emulator.signatures import IdGenerator
 from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, Step, TextStep, ThinkStep, WaitStep
 from segue.models import parse_model
 from segue.render.report import Report

@@ -14,11 +14,9 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from segue.emulator.http_messages import MAX_BODY_BYTES, HttpRequest, HttpResponse, RecordedRequest
+from segue.emulator.http_messages import MAX_BODY_BYTES, HttpRequest, HttpResponse, RecordedRequest, RequestLog
 from segue.emulator.model.script import Script
-from segue.emulator.request_log import RequestLog
-from segue.emulator.router import ALL_APIS, Router
-from segue.emulator.services import EmulationOptions, RecordingOptions, build_router
+from segue.emulator.services import ALL_APIS, EmulationOptions, RecordingOptions, Router, build_router
 from segue.emulator.steps import ScriptFunction
 from segue.errors import InputError
 from segue.http_server import HttpLimits, HttpServer, bind, format_url, start_in_thread

@@ -1,4 +1,5 @@
-"""Signatures of reasoning: an HMAC keyed by seed, API, account and model.
+"""What is derived from the seed: ids in each API's format, and signatures of reasoning (an HMAC keyed by seed, API,
+account and model), so that every run gives the same.
 
 A signature contains what it was created for, so that the emulator can distinguish a changed signature, a changed text
 and a changed prompt.
@@ -12,6 +13,7 @@ import hmac
 import json
 from collections.abc import Sequence
 from hashlib import sha256
+from string import ascii_letters, ascii_lowercase, digits
 from typing import Literal
 
 from msgspec import DecodeError, Struct, ValidationError
@@ -19,8 +21,34 @@ from msgspec import json as wire_json
 
 from segue.canonical.type_warmup import warm_type
 
+_ALPHANUMERIC = digits + ascii_letters
+BASE58 = "".join(letter for letter in digits[1:] + ascii_letters if letter not in "IlO")
+URL_SAFE = _ALPHANUMERIC + "-_"
+LOWER = digits + ascii_lowercase
+HEX = digits + "abcdef"
+FOREIGN_SIGNATURE = "the signature is not from this provider and account"
 _MAC_LENGTH = 16
 _DIGEST_LENGTH = 12
+
+
+class IdGenerator:
+    """Generates the ids of one reply; the same kind and index always give the same id."""
+
+    def __init__(self, *parts: object) -> None:
+        self._seed_text = "|".join(map(str, parts))
+
+    def make(self, kind: str, index: int, length: int, alphabet: str = _ALPHANUMERIC) -> str:
+        text = ""
+        block = 0
+        while len(text) < length:
+            digest = sha256(f"{self._seed_text}|{kind}|{index}|{block}".encode()).digest()
+            text += "".join(alphabet[byte % len(alphabet)] for byte in digest)
+            block += 1
+        return text[:length]
+
+    def make_uuid(self, kind: str) -> str:
+        text = self.make(kind, 0, 32, HEX)
+        return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def digest(value: object) -> str:

@@ -1,8 +1,9 @@
 """The error texts of Anthropic Messages.
 
 The schema is checked first and reports only its first error, in pydantic's format
-(`messages.1.content.0.tool_use.id: Field required`) with the type of each block in the path. Pairing and thinking have
-their own texts.
+(`messages.1.content.0.tool_use.id: Field required`) with the type of each block in the path. The conformance rules
+check the keys and the content of blocks, calls and results, `validate_body` the rest. Pairing and thinking have their
+own texts.
 """
 
 from __future__ import annotations
@@ -12,25 +13,45 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segue.conformance.anthropic.content import KEYS
-from segue.conformance.values import is_object
+from segue.conformance.anthropic.types import BLOCKS, MEMBERS, SPEC
+from segue.conformance.body_types import is_integral_float
+from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.anthropic_blocks import (
     BLOCK_ERRORS,
     find_block,
     invalid_request,
     move_violation,
     schema_path,
+    tagged_path,
 )
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import (
+    TOO_DEEP,
+    BrokenRule,
+    ErrorBuilder,
+    ErrorTexts,
+    StandardErrors,
+    find_parse_failure,
+    parse_path,
+)
+from segue.emulator.errors.pydantic_style import (
+    EXTRA,
+    MISSING,
+    bounds_message,
+    missing_tag_message,
+    tag_message,
+    type_message,
+)
+from segue.emulator.errors.tool_declarations import find_schema_error
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.json_values import objects_in
+from segue.models import parse_model
+from segue.specs.types import Mismatch, find_mismatches
 from segue.wire.base import ApiError
 
 _VALID_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
 _MessageBuilder = Callable[[BrokenRule, Any], str]
 
-_MISSING = "Field required"
-_TEXT = "Input should be a valid string"
-_LIST = "Input should be a valid list"
-_OBJECT = "Input should be a valid dictionary"
-_BLOCK = "Input should be a valid dictionary or object to extract fields from"
+_TEXT, _LIST, _OBJECT, _BLOCK = map(type_message, ("string", "list", "map", "object"))
 _IN_RESULTS = ("document", "image", "search_result", "text", "tool_reference")
 _NOT_IN_MESSAGES = {"browser_state", "fallback", "mcp_tool_listing", "tool_reference", "web_search_result"}
 _IN_MESSAGES = tuple(sorted(KEYS.keys() - _NOT_IN_MESSAGES))
@@ -40,6 +61,17 @@ _BLANK = "text content blocks must contain non-whitespace text"
 _NEED_CONTENT = "all messages must have non-empty content except for the optional final assistant message"
 _ALLOWED = 'Allowed roles are "user" or "assistant".'
 _NO_SYSTEM = 'The Messages API accepts a top-level `system` parameter, not "system" as an input message role.'
+MODEL_ERRORS = "The model returned the following errors: "
+"""What Bedrock puts before an error of the model."""
+_INTERLEAVED = "interleaved-thinking-2025-05-14"
+_SCHEMA = (
+    "JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12). Learn "
+    "more about tool use at https://docs.claude.com/en/docs/tool-use."
+)
+_BUDGET = (
+    "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at "
+    "https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size"
+)
 _ON_TOOLS = "For instructions on how to use tools, see https://docs.anthropic.com/en/docs/tool-use"
 _NO_TOOLS = "Requests which have `tool_use` or `tool_result` blocks in the conversation must define `tools`."
 
@@ -61,7 +93,7 @@ def _field_message(broken: BrokenRule, wrong_type: str, otherwise: str | _Messag
     *above, last = broken.steps or ("",)
     holder = broken.value_at(*above)
     if is_object(holder) and last not in holder:
-        return _MISSING
+        return MISSING
     expected_type = {_TEXT: str, _LIST: list | str, _OBJECT: Mapping}.get(wrong_type, object)
     if not isinstance(value, expected_type):
         return wrong_type
@@ -82,23 +114,17 @@ def _name_message(_: BrokenRule, name: Any) -> str:
     return _pattern_message(f"^[a-zA-Z0-9_-]{{1,{longest}}}$")
 
 
-def _tag_message(broken: BrokenRule, expected: tuple[str, ...]) -> str:
-    tag = broken.value_at(*broken.steps, "type")
-    known = ", ".join(f"'{name}'" for name in expected)
-    return f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {known}"
-
-
 def _keys_error(broken: BrokenRule) -> ApiError:
     """ANT-12: a block without a type or with an invalid one, or an unknown key."""
     *above, last = broken.steps or ("",)
     block = broken.value_at(*above)
     if last != "type":
-        return invalid_request(f"{schema_path(broken)}: Extra inputs are not permitted")
+        return invalid_request(f"{schema_path(broken)}: {EXTRA}")
     if not is_object(block) or "type" not in block:
-        return invalid_request(f"{broken.dotted_path}: {_MISSING}")
+        return invalid_request(f"{broken.dotted_path}: {MISSING}")
     outer = BrokenRule(broken.body, (move_violation(broken.violations[0], above),))
     expected = _IN_RESULTS if len(above) > 4 else _IN_MESSAGES if "messages" in above else ("text",)
-    return invalid_request(f"{schema_path(outer)}: {_tag_message(outer, expected)}")
+    return invalid_request(f"{schema_path(outer)}: {tag_message(outer.value.get('type'), expected)}")
 
 
 def _text_error(broken: BrokenRule) -> ApiError:
@@ -130,7 +156,7 @@ def _result_content_error(broken: BrokenRule) -> ApiError:
     """ANT-18"""
     match broken.steps:
         case (*_, "is_error"):
-            return invalid_request(f"{schema_path(broken)}: Input should be a valid boolean")
+            return invalid_request(f"{schema_path(broken)}: {type_message('boolean')}")
         case (*above, "content") if broken.value_at(*above, "is_error") is True and not broken.value:
             place = schema_path(broken).removesuffix(".content")
             return invalid_request(f"{place}: content cannot be empty if `is_error` is true")
@@ -144,7 +170,7 @@ def _result_content_error(broken: BrokenRule) -> ApiError:
                 f"{place.removesuffix('.content')}: all content must be type `text` if `is_error` is true"
             )
         case _:
-            return invalid_request(f"{schema_path(broken)}: {_tag_message(broken, _IN_RESULTS)}")
+            return invalid_request(f"{schema_path(broken)}: {tag_message(broken.value.get('type'), _IN_RESULTS)}")
 
 
 def _system_error(broken: BrokenRule) -> ApiError:
@@ -186,7 +212,7 @@ def _property_error(broken: BrokenRule) -> ApiError:
 def _type_error(broken: BrokenRule) -> ApiError:
     """ANT-42: what the validation of the body does not report: the effort, and types in a block."""
     if broken.steps[-1:] == ("effort",):
-        return invalid_request(broken.message.removeprefix("The model returned the following errors: "))
+        return invalid_request(broken.message.removeprefix(MODEL_ERRORS))
     return _field_error(_BLOCK, _BLOCK)(broken)
 
 
@@ -246,7 +272,7 @@ RULES: Mapping[str, ErrorBuilder] = {
     "ANT-23": _fixed_error("messages: final assistant content cannot end with trailing whitespace"),
     "ANT-30": _fixed_error("Thinking may not be enabled when tool_choice forces tool use."),
     "ANT-32": _encrypted_content_error,
-    "ANT-33": _fixed_error("RequestWebSearchResultBlock.encrypted_content: Field required"),
+    "ANT-33": _fixed_error(f"RequestWebSearchResultBlock.encrypted_content: {MISSING}"),
     "ANT-34": _field_error(_TEXT, _name_message),
     "ANT-35": _fixed_error("tools: Tool names must be unique."),
     "ANT-36": _schema_error,
@@ -254,6 +280,120 @@ RULES: Mapping[str, ErrorBuilder] = {
     "ANT-42": _type_error,
     **BLOCK_ERRORS,
 }
+
+
+# ------------------------------------------------------------------------------ what is checked before the conversation
+
+
+def _join_or(values: tuple[str, ...]) -> str:
+    quoted = [f"'{value}'" for value in values]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def _mismatch_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError:
+    place, spec = tagged_path(body, parse_path(mismatch.path)), mismatch.spec
+    match mismatch.kind:
+        case "missing" if spec.discriminator:
+            message = missing_tag_message(spec.discriminator)
+            place = place.rpartition(".")[0]
+        case "missing":
+            message = MISSING
+        case "choice":
+            place = tagged_path(body, parse_path(mismatch.path)[:-1])
+            message = tag_message(mismatch.value, sorted(spec.variants))
+        case "value":
+            message = f"Input should be {_join_or(spec.values)}"
+        case "type" if spec.any_of:
+            message = _TEXT if spec.any_of[-1].kind != "list" else _LIST
+        case "type":
+            message = _BLOCK if spec.kind == "map" else type_message(spec.kind)
+        case _:
+            message = bounds_message(mismatch)
+    return invalid_request(f"{place}: {message}")
+
+
+def _validate_blocks(body: Mapping[str, Any]) -> ApiError | None:
+    for at, message in enumerate(body["messages"]):
+        content = message.get("content")
+        for index, block in enumerate(objects_in(content)):
+            path, tag = f"messages[{at}].content[{index}]", block.get("type")
+            if not isinstance(tag, str) or not tag:
+                continue
+            if tag not in BLOCKS:
+                return invalid_request(f"{tagged_path(body, parse_path(path))}: {tag_message(tag, sorted(BLOCKS))}")
+            for mismatch in find_mismatches(BLOCKS[tag], block, path):
+                return _mismatch_error(mismatch, body)
+    return None
+
+
+def _validate_tools(body: Mapping[str, Any]) -> ApiError | None:
+    tools = body.get("tools") or ()
+    for index, tool in enumerate(tools):
+        schema = tool.get("input_schema")
+        custom = tool.get("type") in (None, "custom")
+        if not custom or not is_object(schema) or schema.get("type") != "object":
+            continue
+        # Its types allow null for properties and required.
+        if find_schema_error({key: value for key, value in schema.items() if value is not None}) is not None:
+            return invalid_request(f"tools.{index}.custom.input_schema: {_SCHEMA}")
+    choice = body.get("tool_choice")
+    thread = body.get("thread")
+    if choice is None or (is_object(thread) and thread.get("type") == "continue") or body.get("mcp_servers"):
+        return None
+    if not tools:
+        why = "tool_choice may only be specified while providing tools"
+        return None if choice["type"] == "none" else invalid_request(why)
+    toolsets = any("toolset" in str(tool.get("type")) for tool in tools)
+    if choice["type"] == "tool" and not toolsets and choice["name"] not in [tool.get("name") for tool in tools]:
+        return invalid_request(f"Tool '{choice['name']}' not found in provided tools")
+    return None
+
+
+def _validate_roles(body: Mapping[str, Any]) -> ApiError | None:
+    """System messages: models before Opus 4.8 reject them, and a conversation can't start with one."""
+    model, roles = parse_model(body.get("model")), [message["role"] for message in body["messages"]]
+    if "system" not in roles or model.family != "claude":
+        return None
+    newer = model.at_least(4, 8) or not model.version
+    if not newer:
+        return invalid_request("role 'system' is not supported on this model")
+    if roles[0] == "system":
+        return invalid_request('messages: first message must use the "user" role')
+    return None
+
+
+def _validate_budget(body: Mapping[str, Any], betas: str) -> ApiError | None:
+    """With interleaved thinking the budget is for all thinking of a turn and may exceed max_tokens."""
+    thinking, most = body.get("thinking"), body.get("max_tokens")
+    budget = thinking.get("budget_tokens") if is_object(thinking) and thinking.get("type") == "enabled" else None
+    interleaved = _INTERLEAVED in betas and body.get("tools")
+    if isinstance(budget, int) and isinstance(most, int) and budget >= most and not interleaved:
+        return invalid_request(_BUDGET)
+    return None
+
+
+def _drop_null_type(tool: object) -> object:
+    """Return the tool without a null type, which means the default."""
+    if not is_object(tool) or "type" not in tool or tool["type"] is not None:
+        return tool
+    return {key: value for key, value in tool.items() if key != "type"}
+
+
+def validate_body(body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | None:
+    """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    betas = http_request.headers.get("anthropic-beta", "")
+    if is_list(body.get("tools")):
+        body = {**body, "tools": [_drop_null_type(tool) for tool in body["tools"]]}
+    for mismatch in find_mismatches(SPEC, body):
+        if is_integral_float(mismatch):
+            continue
+        return _mismatch_error(mismatch, body)
+    unknown_key = next((name for name in body if name not in MEMBERS), None)
+    if unknown_key is not None:
+        return invalid_request(f"{unknown_key}: {EXTRA}")
+    if not body.get("messages") and not is_object(body.get("thread")):
+        return invalid_request("messages: at least one message is required")
+    return _validate_roles(body) or _validate_blocks(body) or _validate_tools(body) or _validate_budget(body, betas)
 
 
 # -------------------------------------------------------------------------------------------- errors not about the body
@@ -265,18 +405,34 @@ _RATE_LIMITED = (
     "https://claude.com/contact-sales to discuss your options for a rate limit increase."
 )
 
+
+def _bad_json(data: bytes) -> ApiError:
+    failure = find_parse_failure(data)
+    if failure is None:
+        return invalid_request(_BLOCK)
+    if not data.strip():
+        why = "Input is a zero-length, empty document"
+    elif failure.reason == TOO_DEEP:
+        why = "Recursion limit reached"
+    else:
+        why = "unexpected end of data" if failure.at_end else "unexpected character"
+    place = f"line {failure.line} column {failure.column} (char {failure.offset})"
+    return invalid_request(f"The request body is not valid JSON: {why}: {place}")
+
+
 ERROR_TEXTS = ErrorTexts(
     RULES,
     StandardErrors(
         no_key=ApiError(401, "x-api-key header is required", "authentication_error"),
         bad_key=ApiError(401, "invalid x-api-key", "authentication_error"),
-        bad_json=invalid_request("The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)"),
+        bad_json=_bad_json,
         no_route=lambda _method, _path: ApiError(404, "Not Found", "not_found_error"),
         wrong_method=lambda _method, _path: ApiError(405, "Method Not Allowed"),
         no_model=lambda model: ApiError(404, f"model: {model}", "not_found_error"),
         rate_limited=ApiError(429, _RATE_LIMITED, "rate_limit_error"),
         server_error=ApiError(500, "Internal server error", "api_error"),
         context_length=invalid_request("prompt is too long: 214748 tokens > 200000 maximum"),
+        missing_field=lambda name, _request, _body: invalid_request(f"{name}: {MISSING}"),
         overloaded=ApiError(529, "Overloaded", "overloaded_error"),
         max_body_bytes=32 * 2**20,
         too_large=ApiError(413, "Request exceeds the maximum size", "request_too_large"),
@@ -290,4 +446,5 @@ ERROR_TEXTS = ErrorTexts(
         # signatures
         *("ANT-24", "ANT-27", "ANT-31", "ANT-26", "ANT-25", "ANT-28", "ANT-32"),
     ),
+    validate=validate_body,
 )

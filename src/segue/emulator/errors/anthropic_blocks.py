@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec.structs import replace
 
 from segue.conformance.rule import Violation
-from segue.conformance.values import is_list, is_object, text_or_empty
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
+from segue.conformance.values import is_object, text_or_empty
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, member
+from segue.emulator.errors.pydantic_style import MISSING, type_message
+from segue.emulator.json_values import list_or_empty
 from segue.wire.base import ApiError
 
 PrefixPart: TypeAlias = Literal["system", "tools", "messages"]
@@ -31,6 +33,7 @@ _BOUND = (
     '`thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
 )
 _HEADER = "That setting requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` header."
+_TAGGED = ("source", "thinking", "tool_choice")
 _PREFIX_DIFFERENCES: Mapping[str, str] = {
     "system": "The `system` prompt differs from the one this block was created with.",
     "tools": "The `tools` list differs from the one this block was created with.",
@@ -43,14 +46,6 @@ def invalid_request(message: str) -> ApiError:
     return ApiError(400, message, "invalid_request_error")
 
 
-def _list(value: object) -> Sequence[object]:
-    return value if is_list(value) else ()
-
-
-def _member(value: object, key: str) -> object:
-    return value.get(key) if is_object(value) else None
-
-
 def move_violation(violation: Violation, steps: Sequence[str | int]) -> Violation:
     """Return the violation with another path."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
@@ -58,17 +53,21 @@ def move_violation(violation: Violation, steps: Sequence[str | int]) -> Violatio
 
 
 def schema_path(broken: BrokenRule) -> str:
-    """Format a path as the schema does: with the type of each block, `custom` for a tool."""
-    steps = broken.steps
+    return tagged_path(broken.body, broken.steps)
+
+
+def tagged_path(body: Mapping[str, Any], steps: Sequence[str | int]) -> str:
+    """Format a path as the schema does: with the tag of each tagged object, `custom` for a tool."""
     parts: list[str] = []
+    value: Any = body
     for at, step in enumerate(steps):
         parts.append(str(step))
-        if isinstance(step, int) and at + 1 < len(steps):
-            kind = text_or_empty(broken.value_at(*steps[: at + 1], "type"))
-            if steps[at - 1] == "tools":
-                parts.append(kind or "custom")
-            elif steps[at - 1] == "content" and kind:
-                parts.append(kind)
+        value = BrokenRule(value, ()).value_at(step)
+        above = steps[at - 1] if at and isinstance(step, int) else ""
+        if at + 1 < len(steps) and (step in _TAGGED or above in ("tools", "content")):
+            tag = member(value, "type")
+            tag = "custom" if tag is None and above == "tools" else text_or_empty(tag)
+            parts += [tag] if tag else []
     return ".".join(parts)
 
 
@@ -81,37 +80,32 @@ def find_block(broken: BrokenRule) -> tuple[str, object]:
     return f"{place}.content.0", {"type": "text"}
 
 
-def _message_index(broken: BrokenRule) -> int:
-    return next((step for step in broken.steps[:2] if isinstance(step, int)), 0)
-
-
 def _message_role(broken: BrokenRule) -> str:
     """Return the role of the message in the path."""
-    return text_or_empty(broken.value_at("messages", _message_index(broken), "role"))
+    return text_or_empty(broken.value_at("messages", broken.message_index, "role"))
 
 
 def _ids(broken: BrokenRule, index: int) -> Iterator[str]:
     """Yield the ids of all calls or results in this message that break the rule."""
-    for violation in broken.violations:
-        single = BrokenRule(broken.body, (violation,))
-        if _message_index(single) == index:
+    for single in broken.singles:
+        if single.message_index == index:
             _, block = find_block(single)
-            yield text_or_empty(_member(block, "id")) or text_or_empty(_member(block, "tool_use_id"))
+            yield text_or_empty(member(block, "id")) or text_or_empty(member(block, "tool_use_id"))
 
 
 # ------------------------------------------------------------------------------------------------------- calls, results
 
 
 def _wrong_role_error(broken: BrokenRule, role: str) -> ApiError:
-    kind = text_or_empty(_member(find_block(broken)[1], "type"))
-    return invalid_request(f"messages.{_message_index(broken)}: `{kind}` blocks can only be in `{role}` messages")
+    kind = text_or_empty(member(find_block(broken)[1], "type"))
+    return invalid_request(f"messages.{broken.message_index}: `{kind}` blocks can only be in `{role}` messages")
 
 
 def _missing_results_error(broken: BrokenRule, index: int, ids: Sequence[str]) -> ApiError:
     """ANT-04; ANT-40 if text follows the calls and another message comes after."""
-    types = [_member(block, "type") for block in _list(broken.value_at("messages", index, "content"))]
+    types = [member(block, "type") for block in list_or_empty(broken.value_at("messages", index, "content"))]
     types_after_call = types[types.index("tool_use") :] if "tool_use" in types else []
-    if "text" in types_after_call and len(_list(broken.value_at("messages"))) > index + 1:
+    if "text" in types_after_call and len(list_or_empty(broken.value_at("messages"))) > index + 1:
         return _too_few_results_error(index + 1, len(ids))
     problem = "`tool_use` ids were found without `tool_result` blocks immediately after"
     return invalid_request(f"messages.{index}: {problem}: {', '.join(ids)}. {_PAIRED}")
@@ -126,13 +120,13 @@ def _call_error(broken: BrokenRule) -> ApiError:
     """ANT-04"""
     if _message_role(broken) != "assistant":
         return _wrong_role_error(broken, "assistant")
-    index = _message_index(broken)
+    index = broken.message_index
     return _missing_results_error(broken, index, list(_ids(broken, index)))
 
 
 def _late_result_error(broken: BrokenRule) -> ApiError:
     """ANT-05: reported on the message with the calls."""
-    index = _message_index(broken)
+    index = broken.message_index
     ids = list(_ids(broken, index))
     call_index = index
     while call_index > 0 and broken.value_at("messages", call_index, "role") != "assistant":
@@ -142,12 +136,12 @@ def _late_result_error(broken: BrokenRule) -> ApiError:
 
 def _older_pairing_error(broken: BrokenRule) -> ApiError:
     """ANT-06, ANT-40"""
-    return _too_few_results_error(_message_index(broken), len(broken.violations))
+    return _too_few_results_error(broken.message_index, len(broken.violations))
 
 
 def _orphan_result_error(broken: BrokenRule, call: str, where: str) -> ApiError:
     place, block = find_block(broken)
-    kind, name = text_or_empty(_member(block, "type")), text_or_empty(_member(block, "tool_use_id"))
+    kind, name = text_or_empty(member(block, "type")), text_or_empty(member(block, "tool_use_id"))
     problem = f"{place}: unexpected `tool_use_id` found in `{kind}` blocks: {name}."
     return invalid_request(f"{problem} Each `{kind}` block must have a corresponding `{call}` block {where}.")
 
@@ -162,15 +156,15 @@ def _result_error(broken: BrokenRule) -> ApiError:
 def _duplicate_result_error(broken: BrokenRule) -> ApiError:
     """ANT-08"""
     place, block = find_block(broken)
-    problem = f"Found multiple `tool_result` blocks with id: {text_or_empty(_member(block, 'tool_use_id'))}"
+    problem = f"Found multiple `tool_result` blocks with id: {text_or_empty(member(block, 'tool_use_id'))}"
     return invalid_request(f"{place}: each tool_use must have a single result. {problem}")
 
 
 def _unanswered_server_tool_error(broken: BrokenRule) -> ApiError:
     """ANT-09: the name of the tool gives the type of the missing result."""
     place, block = find_block(broken)
-    name = text_or_empty(_member(block, "name"))
-    tool = f"`{name}` tool use with id `{text_or_empty(_member(block, 'id'))}`"
+    name = text_or_empty(member(block, "name"))
+    tool = f"`{name}` tool use with id `{text_or_empty(member(block, 'id'))}`"
     return invalid_request(f"{place}: {tool} was found without a corresponding `{name}_tool_result` block")
 
 
@@ -178,7 +172,7 @@ def _server_tool_error(call: str) -> ErrorBuilder:
     """ANT-09, ANT-10"""
 
     def build(broken: BrokenRule) -> ApiError:
-        kind = _member(find_block(broken)[1], "type")
+        kind = member(find_block(broken)[1], "type")
         if kind == "tool_result":
             return _result_error(broken)
         if kind == call and _message_role(broken) == "assistant":
@@ -209,8 +203,8 @@ def _field_message(broken: BrokenRule, key: str) -> str:
         return ""
     block = broken.value_at(*broken.steps[:-1])
     if is_object(block) and key not in block:
-        return f"{schema_path(broken)}: Field required"
-    return "" if isinstance(broken.value, str) else f"{schema_path(broken)}: Input should be a valid string"
+        return f"{schema_path(broken)}: {MISSING}"
+    return "" if isinstance(broken.value, str) else f"{schema_path(broken)}: {type_message('string')}"
 
 
 def _thinking_first_error(broken: BrokenRule) -> ApiError:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from segue.conformance.rule import Violation
+from segue.conformance.values import text_or_empty
 from segue.emulator.errors import openai_chat, openai_responses
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
-from segue.emulator.errors.openai_style import is_missing, parse_path, text_or_empty
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors, parse_path
+from segue.emulator.errors.openai_style import is_missing
 from segue.wire.base import ApiError
 
 _PAYLOAD = "invalid_payload"
@@ -80,8 +83,8 @@ def _type_error(broken: BrokenRule) -> ApiError:
 
 
 def _previous_response_error(broken: BrokenRule) -> ApiError:
-    message = f"Response with id '{text_or_empty(broken.value_at('previous_response_id'))}' not found."
-    return ApiError(404, message, code="invalid_request_error", param="response_id")
+    missing = openai_responses.response_not_found_error(text_or_empty(broken.value_at("previous_response_id")))
+    return replace(missing, code="invalid_request_error", param="response_id")
 
 
 _RULES: dict[str, ErrorBuilder] = {
@@ -141,6 +144,7 @@ ERROR_TEXTS = ErrorTexts(
             code="server_error",
         ),
         context_length=openai_responses.STANDARD_ERRORS.context_length,
+        missing_field=openai_responses.STANDARD_ERRORS.missing_field,
         overloaded=ApiError(
             503,
             "The service is temporarily unable to process your request. Please try again later.",

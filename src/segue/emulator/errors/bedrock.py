@@ -15,8 +15,14 @@ from msgspec.structs import replace
 from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object, text_or_empty
 from segue.emulator.errors import anthropic
-from segue.emulator.errors.bedrock_service_model import find_mismatch_error, list_or_empty, validation_error
+from segue.emulator.errors.bedrock_service_model import (
+    constraint_message,
+    constraints_error,
+    find_mismatch_error,
+    validation_error,
+)
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.json_values import list_or_empty
 from segue.models import parse_model
 from segue.wire.base import ApiError
 
@@ -31,9 +37,7 @@ _NO_STATUS = "This model doesn't support the status field. Remove status and try
 
 def _wrap_model_error(error: ApiError) -> ApiError:
     """Wrap an error of the model behind the service as the service does."""
-    return replace(
-        error, message=f"The model returned the following errors: {error.message}", kind="ValidationException"
-    )
+    return replace(error, message=anthropic.MODEL_ERRORS + error.message, kind="ValidationException")
 
 
 def _fixed_error(message: str) -> ErrorBuilder:
@@ -48,10 +52,6 @@ def _service_model_error(otherwise: str | Callable[[BrokenRule], str]) -> ErrorB
         return mismatch_error or validation_error(otherwise if isinstance(otherwise, str) else otherwise(broken))
 
     return build
-
-
-def _message_index(broken: BrokenRule) -> int:
-    return next((step for step in broken.steps[:2] if isinstance(step, int)), 0)
 
 
 def _message_role(broken: BrokenRule, index: int) -> str:
@@ -70,20 +70,20 @@ def _other_message(broken: BrokenRule) -> str:
 
 
 def _wrong_role_error(broken: BrokenRule, what: str) -> ApiError:
-    role = _message_role(broken, _message_index(broken)).capitalize()
+    role = _message_role(broken, broken.message_index).capitalize()
     return validation_error(f"{role} messages cannot contain {what}. Please remove the {what} and try again.")
 
 
 def _missing_results_error(broken: BrokenRule) -> ApiError:
     """BED-04"""
-    index = _message_index(broken)
+    index = broken.message_index
     if _message_role(broken, index) != "assistant":
         return _wrong_role_error(broken, "tool uses")
     after = _next_role_index(broken, index)
     ids = [
         text_or_empty(single.value_at(*single.steps, "toolUseId"))
-        for violation in broken.violations
-        if _next_role_index(single := BrokenRule(broken.body, (violation,)), _message_index(single)) == after
+        for single in broken.singles
+        if _next_role_index(single, single.message_index) == after
     ]
     return validation_error(
         f"Expected toolResult blocks at messages.{after}.content for the following Ids: {', '.join(ids)}"
@@ -100,9 +100,9 @@ def _next_role_index(broken: BrokenRule, index: int) -> int:
 
 def _surplus_results_error(broken: BrokenRule) -> ApiError:
     """BED-05"""
-    if _message_role(broken, _message_index(broken)) != "user":
+    if _message_role(broken, broken.message_index) != "user":
         return _wrong_role_error(broken, "tool results")
-    place = f"messages.{_message_index(broken)}.content"
+    place = f"messages.{broken.message_index}.content"
     return validation_error(
         f"The number of toolResult blocks at {place} exceeds the number of toolUse blocks of previous turn."
     )
@@ -217,7 +217,7 @@ RULES: Mapping[str, ErrorBuilder] = {
     "BED-04": _missing_results_error,
     "BED-05": _surplus_results_error,
     "BED-06": _fixed_error(_START),
-    "BED-07": lambda broken: validation_error(f"messages.{_message_index(broken)}.content: {_APART}"),
+    "BED-07": lambda broken: validation_error(f"messages.{broken.message_index}.content: {_APART}"),
     "BED-08": _text_error,
     "BED-09": _service_model_or_media_error,
     "BED-10": _service_model_error(_ALTERNATE),
@@ -239,7 +239,8 @@ ERROR_TEXTS = ErrorTexts(
     StandardErrors(
         no_key=ApiError(403, "Missing Authentication Token", "MissingAuthenticationTokenException"),
         bad_key=ApiError(403, _INVALID_TOKEN, "UnrecognizedClientException"),
-        bad_json=validation_error("Malformed input request, please reformat your input and try again."),
+        missing_field=lambda name, _request, _body: constraints_error([constraint_message(name, "not be null")]),
+        bad_json=lambda _: validation_error("Malformed input request, please reformat your input and try again."),
         no_route=lambda _method, _path: ApiError(
             404, "The requested operation is not recognized by the service.", "UnknownOperationException"
         ),

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.broken_rule import BrokenRule
+from segue.emulator.errors.broken_rule import BrokenRule, member
+from segue.emulator.json_values import list_or_empty
 from segue.specs import types as spec
 from segue.wire.base import ApiError
 
@@ -49,8 +50,7 @@ def find_mismatch_error(broken: BrokenRule) -> ApiError | None:
             return validation_error(_serialization_message(mismatch), "SerializationException")
     constraints = [message for mismatch in mismatches if (message := _constraint_message(mismatch))]
     if constraints:
-        count = "1 validation error" if len(constraints) == 1 else f"{len(constraints)} validation errors"
-        return validation_error(f"{count} detected: {'; '.join(constraints)}")
+        return constraints_error(constraints)
     return next(
         (
             validation_error(message)
@@ -59,6 +59,15 @@ def find_mismatch_error(broken: BrokenRule) -> ApiError | None:
         ),
         None,
     )
+
+
+def constraints_error(constraints: Sequence[str]) -> ApiError:
+    count = "1 validation error" if len(constraints) == 1 else f"{len(constraints)} validation errors"
+    return validation_error(f"{count} detected: {'; '.join(constraints)}")
+
+
+def constraint_message(place: str, requirement: str, shown: str = "") -> str:
+    return f"Value{shown} at '{place}' failed to satisfy constraint: Member must {requirement}"
 
 
 def _serialization_message(mismatch: spec.Mismatch) -> str:
@@ -97,7 +106,7 @@ def _constraint_message(mismatch: spec.Mismatch) -> str:
         return ""
     place = _STEP.sub(lambda step: f".{int(step[1]) + 1}.member", mismatch.path)
     shown = "" if mismatch.path.startswith(_UNSHOWN) else f" {_format_value(mismatch)}"
-    return f"Value{shown} at '{place}' failed to satisfy constraint: Member must {requirement}"
+    return constraint_message(place, requirement, shown)
 
 
 def _requirement(mismatch: spec.Mismatch) -> str:
@@ -166,22 +175,13 @@ def _check_open_objects(body: Mapping[str, object]) -> Iterator[str]:
 
 def _documents(body: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for at, message in enumerate(list_or_empty(body.get("messages"))):
-        for position, block in enumerate(list_or_empty(_member(message, "content"))):
-            call = _member(block, "toolUse")
+        for position, block in enumerate(list_or_empty(member(message, "content"))):
+            call = member(block, "toolUse")
             if is_object(call) and "input" in call:
                 yield f"messages.{at}.content.{position}.toolUse.input", call["input"]
-    for at, tool in enumerate(list_or_empty(_member(body.get("toolConfig"), "tools"))):
-        schema = _member(_member(tool, "toolSpec"), "inputSchema")
+    for at, tool in enumerate(list_or_empty(member(body.get("toolConfig"), "tools"))):
+        schema = member(member(tool, "toolSpec"), "inputSchema")
         if is_object(schema) and "json" in schema:
             yield f"toolConfig.tools.{at}.toolSpec.inputSchema.json", schema["json"]
     if "additionalModelRequestFields" in body:
         yield "additionalModelRequestFields", body["additionalModelRequestFields"]
-
-
-def list_or_empty(value: object) -> Sequence[object]:
-    """Return the list itself, and an empty one for everything else."""
-    return value if is_list(value) else ()
-
-
-def _member(value: object, key: str) -> object:
-    return value.get(key) if is_object(value) else None

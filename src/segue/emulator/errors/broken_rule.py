@@ -1,17 +1,32 @@
-"""A broken rule with the body, from which a provider's error text is built."""
+"""What a provider's error texts are made of: the broken rule or the place where a body is not JSON, and the tables of
+one API."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from segue.conformance.rule import Violation
+from segue.conformance.values import is_object
+from segue.emulator.http_messages import HttpRequest
 from segue.wire.base import ApiError
 
+TOO_DEEP = "recursion limit exceeded"
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def parse_path(path: str) -> tuple[str | int, ...]:
+    """Return the steps of `messages[1].content[0]`."""
+    return tuple(name or int(index) for name, index in _STEP.findall(path))
+
+
+def member(value: object, *spellings: str) -> Any:
+    """Return the value of an object under one of these names, or None."""
+    return next((value[name] for name in spellings if name in value), None) if is_object(value) else None
 
 
 class BrokenRule(Struct, frozen=True):
@@ -32,7 +47,17 @@ class BrokenRule(Struct, frozen=True):
 
     @property
     def steps(self) -> tuple[str | int, ...]:
-        return tuple(name or int(index) for name, index in _STEP.findall(self.path))
+        return parse_path(self.path)
+
+    @property
+    def message_index(self) -> int:
+        """The index of the message or item in the path."""
+        return next((step for step in self.steps if isinstance(step, int)), 0)
+
+    @property
+    def singles(self) -> Iterator[BrokenRule]:
+        """The same for each violation alone."""
+        return (BrokenRule(self.body, (violation,)) for violation in self.violations)
 
     @property
     def message(self) -> str:
@@ -55,7 +80,47 @@ class BrokenRule(Struct, frozen=True):
         return self.value_at(*self.steps)
 
 
+class ParseFailure(NamedTuple):
+    """A parse error: its byte offset from 0, line and column; `at_end` if the body ended too early."""
+
+    offset: int
+    line: int
+    column: int
+    at_end: bool
+    reason: str
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _locate(data: bytes, at: int, why: str) -> ParseFailure:
+    line = data.count(b"\n", 0, at) + 1
+    column = at - (data.rfind(b"\n", 0, at) + 1) + 1
+    return ParseFailure(at, line, column, at >= len(data.rstrip()), why)
+
+
+def find_parse_failure(data: bytes) -> ParseFailure | None:
+    """Return the parse error; `None` if the body is JSON, but not an object."""
+    try:
+        text = data.decode()
+        value = json.loads(text, parse_constant=_reject_constant)
+    except UnicodeDecodeError as error:
+        return _locate(data, error.start, "invalid unicode code point")
+    except json.JSONDecodeError as error:
+        # Python reports the start of an unterminated string; other parsers report the end of the body.
+        at = len(error.doc) if error.msg.startswith("Unterminated string") else error.pos
+        return _locate(data, len(error.doc[:at].encode()), error.msg)
+    except ValueError as error:
+        return _locate(data, max(data.find(str(error).encode()), 0), "Expecting value")
+    except RecursionError:
+        return _locate(data, 0, TOO_DEEP)
+    return _locate(data, 0, TOO_DEEP) if isinstance(value, dict) else None
+
+
 ErrorBuilder: TypeAlias = Callable[[BrokenRule], ApiError]
+Validator: TypeAlias = Callable[[Mapping[str, Any], HttpRequest], ApiError | None]
+"""Returns the error for an invalid body, `None` if it is valid."""
 
 
 class StandardErrors(Struct, frozen=True):
@@ -63,7 +128,8 @@ class StandardErrors(Struct, frozen=True):
 
     no_key: ApiError
     bad_key: ApiError
-    bad_json: ApiError
+    bad_json: Callable[[bytes], ApiError]
+    """By body: some providers report the position in it."""
     no_route: Callable[[str, str], ApiError]
     """By method and path."""
     no_model: Callable[[str], ApiError]
@@ -73,6 +139,8 @@ class StandardErrors(Struct, frozen=True):
     overloaded: ApiError
     context_length: ApiError
     """The prompt has more tokens than the model takes."""
+    missing_field: Callable[[str, HttpRequest, Mapping[str, Any]], ApiError]
+    """By name of a field that every body must have."""
     wrong_method: Callable[[str, str], ApiError] | None = None
     """By method and path; without it a wrong method gives `no_route`."""
     max_body_bytes: int = 50 * 2**20
@@ -81,8 +149,14 @@ class StandardErrors(Struct, frozen=True):
 
 
 class ErrorTexts(Struct, frozen=True):
-    """The error texts of one API. `rule_order` lists the rules that it checks before all others."""
+    """The error texts of one API. `rule_order` lists the rules that it checks before all others.
+
+    `validate` is what the provider checks before it looks at the conversation, and no conformance rule covers: types of
+    members, unknown members, content parts of another API, invalid JSON Schemas. Without one, chat APIs check the
+    messages.
+    """
 
     rules: Mapping[str, ErrorBuilder]
     standard: StandardErrors
     rule_order: tuple[str, ...] = ()
+    validate: Validator | None = None

@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping
 from segue.conformance.gemini.fields import DATA_FIELDS, to_snake
 from segue.conformance.gemini.generation import find_type_name
 from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors, member
 from segue.emulator.errors.gemini_payload import (
     Location,
     invalid_argument,
     locate,
-    member,
     parser_line,
     unknown_name_line,
 )
@@ -31,6 +30,7 @@ _BAD_NAME = (
     "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), "
     "underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 64."
 )
+_NO_NAME = "Name cannot be empty."
 _INVALID = "Request contains an invalid argument."
 _EQUAL = (
     "Please ensure that the number of function response parts is equal to the number of function call parts of the "
@@ -51,7 +51,7 @@ def _located_error(make_line: Callable[[BrokenRule, Location], str]) -> ErrorBui
     """Build the parser's lines if there are any; else the lines or the sentence of `make_line`."""
 
     def build(broken: BrokenRule) -> ApiError:
-        singles = [BrokenRule(broken.body, (violation,)) for violation in broken.violations]
+        singles = list(broken.singles)
         locations = [locate(single) for single in singles]
         parsed = [(line, at) for at in locations if (line := parser_line(at))]
         if parsed:
@@ -101,15 +101,14 @@ def _unknown_field_line(_: BrokenRule, at: Location) -> str:
 def _response_line(_: BrokenRule, at: Location) -> str:
     """GEM-13"""
     if at.key == "name" and not at.value:
-        return _check_line(at, "Name cannot be empty.")
+        return _check_line(at, _NO_NAME)
     return _INVALID
 
 
 def _generation_config_error(broken: BrokenRule) -> ApiError:
     """GEM-30"""
     lines: list[str] = []
-    for violation in broken.violations:
-        single = BrokenRule(broken.body, (violation,))
+    for single in broken.singles:
         path = re.sub("(?<=[a-z])(?=[A-Z])", "_", single.path).lower()
         lines.append(f"Invalid value at '{path}' ({find_type_name(path)}), {json.dumps(single.value, default=str):.80}")
     return invalid_argument("\n".join(lines), broken.path)
@@ -137,7 +136,7 @@ def _declaration_line(broken: BrokenRule, at: Location) -> str:
     """GEM-23"""
     match at.key:
         case "name" if at.path.startswith("contents"):
-            return _check_line(at, "Name cannot be empty." if not at.value else _BAD_NAME)
+            return _check_line(at, _NO_NAME if not at.value else _BAD_NAME)
         case "name":
             return _name_line(at)
         case "parametersJsonSchema" | "parameters_json_schema" | "responseJsonSchema" | "response_json_schema":
@@ -320,7 +319,10 @@ ERROR_TEXTS = ErrorTexts(
     StandardErrors(
         no_key=ApiError(403, _UNREGISTERED, "permission_error", "PERMISSION_DENIED"),
         bad_key=ApiError(400, "API key not valid. Please pass a valid API key.", code="API_KEY_INVALID"),
-        bad_json=invalid_argument("Invalid JSON payload received. Unexpected token."),
+        bad_json=lambda _: invalid_argument("Invalid JSON payload received. Unexpected token."),
+        missing_field=lambda name, _request, _body: ApiError(
+            400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT"
+        ),
         no_route=lambda _method, path: ApiError(
             404, f"The requested URL {path} was not found on this server.", "not_found_error", "NOT_FOUND"
         ),

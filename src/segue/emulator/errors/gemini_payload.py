@@ -33,13 +33,6 @@ def invalid_argument(message: str, param: str | None = None) -> ApiError:
     return ApiError(400, message, "invalid_request_error", "INVALID_ARGUMENT", param)
 
 
-def member(value: object, *spellings: str) -> object:
-    """Return the value of an object under one of these names, or None."""
-    if is_object(value):
-        return next((value[name] for name in spellings if name in value), None)
-    return None
-
-
 class Location(Struct, frozen=True):
     """A location in the body, with its path in two formats."""
 

@@ -6,23 +6,43 @@ messages and then their content (400, each type of error with its own code).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from segue.conformance.chat_types import OBJECT
 from segue.conformance.mistral.content import CHUNKS
 from segue.conformance.mistral.types import SPEC
 from segue.conformance.rule import Violation
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
-from segue.emulator.errors.openai_style import find_message, is_missing, member, message_index, text_or_empty, type_name
-from segue.specs.types import STRING, find_mismatches
+from segue.conformance.values import text_or_empty
+from segue.emulator.errors.broken_rule import (
+    BrokenRule,
+    ErrorBuilder,
+    ErrorTexts,
+    StandardErrors,
+    find_parse_failure,
+    member,
+    parse_path,
+)
+from segue.emulator.errors.openai_style import find_message, is_missing, type_name
+from segue.emulator.errors.pydantic_style import (
+    EXTRA,
+    MISSING,
+    bounds_message,
+    missing_tag_message,
+    tag_message,
+    type_message,
+)
+from segue.emulator.http_messages import HttpRequest
+from segue.specs.types import STRING, Mismatch, any_of, find_mismatches, list_of, nullable, object_of
 from segue.wire.base import ApiError
 
 _ORDER = ("invalid_request_message_order", "3230")
 _ASSISTANT = ("invalid_request_assistant_message", "3240")
 _FUNCTION = ("invalid_function_call", "3280")
 _TOOL = ("invalid_request_tool", "3290")
-_ROLES = "'system', 'user', 'assistant', 'tool'"
-_CHUNKS = ", ".join(f"'{chunk}'" for chunk in sorted(CHUNKS))
+_ROLES = ("system", "user", "assistant", "tool")
+_MESSAGES = object_of(messages=list_of(object_of({"role": STRING}, content=nullable(any_of(STRING, list_of(OBJECT))))))
 
 ErrorCode = tuple[str, str]
 
@@ -60,26 +80,25 @@ def _type_entry(broken: BrokenRule, expected: str) -> dict[str, Any]:
         steps = broken.steps
         while len(steps) > 1 and broken.value_at(*steps[:-1]) is None:
             steps = steps[:-1]
-        return {**_pydantic_entry(broken, "missing", "Field required", steps), "input": broken.value_at(*steps[:-1])}
-    error_type = {"string": "string_type", "list": "list_type", "dictionary": "dict_type"}[expected]
-    return _entry_at(broken, error_type, f"Input should be a valid {expected}")
+        return {**_pydantic_entry(broken, "missing", MISSING, steps), "input": broken.value_at(*steps[:-1])}
+    return _entry_at(broken, _TYPE_ERRORS[expected], type_message(expected))
 
 
-def _tag_entry(broken: BrokenRule, discriminator: str, known: str) -> dict[str, Any]:
+def _tag_entry(broken: BrokenRule, discriminator: str, known: Iterable[str]) -> dict[str, Any]:
     """Build an entry for an unknown tag: reported on the object, not on the member with the tag."""
-    tag = text_or_empty(broken.value)
-    message = f"Input tag '{tag}' found using '{discriminator}' does not match any of the expected tags: {known}"
+    message = tag_message(text_or_empty(broken.value), known, discriminator)
     return _pydantic_entry(broken, "union_tag_invalid", message, broken.steps[:-1])
 
 
 _TYPE_ERRORS = {
+    "string": "string_type",
+    "list": "list_type",
     "integer": "int_parsing",
     "number": "float_parsing",
     "boolean": "bool_parsing",
     "object": "model_attributes_type",
     "map": "dict_type",
 }
-_EXPECTED = {"boolean": "boolean", "object": "dictionary or object to extract fields from", "map": "dictionary"}
 
 
 def _option_entry(broken: BrokenRule) -> dict[str, Any]:
@@ -87,15 +106,12 @@ def _option_entry(broken: BrokenRule) -> dict[str, Any]:
     mismatch = next((each for each in find_mismatches(SPEC, broken.body) if each.path == broken.path), None)
     spec = mismatch.spec if mismatch is not None else STRING
     if mismatch is not None and mismatch.kind in ("short", "long"):
-        below = mismatch.kind == "short"
-        side, bound = ("greater", spec.minimum) if below else ("less", spec.maximum)
-        error_type = "greater_than_equal" if below else "less_than_equal"
-        return _entry_at(broken, error_type, f"Input should be {side} than or equal to {bound:g}")
+        error_type = "greater_than_equal" if mismatch.kind == "short" else "less_than_equal"
+        return _entry_at(broken, error_type, bounds_message(mismatch))
     kind = next((option.kind for option in spec.any_of), spec.kind)
     if is_missing(broken) or kind in ("string", "list"):
         return _type_entry(broken, "list" if kind == "list" else "string")
-    expected = _EXPECTED.get(kind, kind)
-    return _entry_at(broken, _TYPE_ERRORS.get(kind, "model_attributes_type"), f"Input should be a valid {expected}")
+    return _entry_at(broken, _TYPE_ERRORS.get(kind, "model_attributes_type"), type_message(kind))
 
 
 def _extra_key_entry(broken: BrokenRule) -> dict[str, Any]:
@@ -106,9 +122,9 @@ def _extra_key_entry(broken: BrokenRule) -> dict[str, Any]:
         case ("tools",) if type_name(broken.value) != "an array":
             return _type_entry(broken, "list")
         case ("tools", int(), "function", "parameters") if type_name(broken.value) != "an object":
-            return _type_entry(broken, "dictionary")
+            return _type_entry(broken, "map")
         case _:
-            return _entry_at(broken, "extra_forbidden", "Extra inputs are not permitted")
+            return _entry_at(broken, "extra_forbidden", EXTRA)
 
 
 def _function_only_entry(broken: BrokenRule) -> dict[str, Any]:
@@ -116,7 +132,7 @@ def _function_only_entry(broken: BrokenRule) -> dict[str, Any]:
     if broken.steps[-1:] == ("role",):
         return _tag_entry(broken, "role", _ROLES)
     if broken.steps[-1:] == ("function_call",):
-        return _entry_at(broken, "extra_forbidden", "Extra inputs are not permitted")
+        return _entry_at(broken, "extra_forbidden", EXTRA)
     return _entry_at(broken, "literal_error", "Input should be 'function'")
 
 
@@ -124,7 +140,7 @@ def _all_entries_error(make_entry: Callable[[BrokenRule], dict[str, Any]]) -> Er
     """Build an error that lists all violations of the rule; the first is the message."""
 
     def build(broken: BrokenRule) -> ApiError:
-        entries = tuple(make_entry(BrokenRule(broken.body, (violation,))) for violation in broken.violations)
+        entries = tuple(map(make_entry, broken.singles))
         return ApiError(422, entries[0]["msg"], details=entries)
 
     return build
@@ -156,7 +172,7 @@ def _id_text(broken: BrokenRule) -> str:
 
 
 def _order_message(broken: BrokenRule) -> str:
-    before = broken.value_at("messages", message_index(broken) - 1)
+    before = broken.value_at("messages", broken.message_index - 1)
     role, previous = text_or_empty(find_message(broken).get("role")), text_or_empty(member(before, "role"))
     return f"Unexpected role '{role}' after role '{previous}'"
 
@@ -167,7 +183,7 @@ def _chunk_error(broken: BrokenRule) -> ApiError:
         return _error("Assistant message with prefix True must be last message", _ASSISTANT)
     role = text_or_empty(find_message(broken).get("role"))
     if broken.value is not None and broken.value not in tuple(CHUNKS):
-        return _all_entries_error(lambda each: _tag_entry(each, "type", _CHUNKS))(broken)
+        return _all_entries_error(lambda each: _tag_entry(each, "type", sorted(CHUNKS)))(broken)
     kind = _ASSISTANT if role == "assistant" else (f"invalid_request_{role}_message", "3250")
     return _error(f"Unexpected content chunk types in {role} message: ['{text_or_empty(broken.value)}']", kind)
 
@@ -210,20 +226,43 @@ _RULES: dict[str, ErrorBuilder] = {
     "OAI-CHAT-21": _all_entries_error(_function_only_entry),
 }
 
-_UNREADABLE = {
-    "type": "json_invalid",
-    "loc": ["body", 0],
-    "msg": "JSON decode error",
-    "input": {},
-    "ctx": {"error": "Expecting value"},
-}
+# ------------------------------------------------------------------------------ what is checked before the conversation
+
+
+def _single_error(error_type: str, message: str, value: object, *steps: str | int, **more: object) -> ApiError:
+    """Build an error with one entry of pydantic's list."""
+    entry = {"type": error_type, "loc": ["body", *steps], "msg": message, "input": value, **more}
+    return ApiError(422, message, details=(entry,))
+
+
+def _mismatch_error(mismatch: Mismatch) -> ApiError:
+    steps, kind = parse_path(mismatch.path), "string" if mismatch.spec.kind == "any" else mismatch.spec.kind
+    if mismatch.kind == "missing":
+        return _single_error("union_tag_not_found", missing_tag_message("role"), mismatch.value, *steps[:-1])
+    return _single_error(_TYPE_ERRORS[kind], type_message(kind), mismatch.value, *steps)
+
+
+def validate_body(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
+    """Return the error for the first malformed message. The conformance rules check everything else."""
+    return next(map(_mismatch_error, find_mismatches(_MESSAGES, body)), None)
+
+
+def _bad_json(data: bytes) -> ApiError:
+    failure = find_parse_failure(data)
+    if failure is None:
+        return _single_error("model_attributes_type", type_message("object"), json.loads(data))
+    return _single_error("json_invalid", "JSON decode error", {}, failure.offset, ctx={"error": failure.reason})
+
+
+# -------------------------------------------------------------------------------------------- errors not about the body
 
 ERROR_TEXTS = ErrorTexts(
     _RULES,
     StandardErrors(
         no_key=ApiError(401, "Unauthorized"),
         bad_key=ApiError(401, "Unauthorized"),
-        bad_json=ApiError(422, "JSON decode error", details=(_UNREADABLE,)),
+        bad_json=_bad_json,
+        missing_field=lambda name, _request, body: _single_error("missing", MISSING, dict(body), name),
         no_route=lambda _method, _path: ApiError(404, "Not Found"),
         no_model=lambda model: ApiError(400, f"Invalid model: {model}", kind="invalid_model", code="1500"),
         rate_limited=ApiError(429, "Rate limit exceeded", kind="rate_limited", code="1300"),
@@ -245,4 +284,5 @@ ERROR_TEXTS = ErrorTexts(
         *("MIS-17", "OAI-CHAT-21", "MIS-13", "OAI-CHAT-07", "OAI-CHAT-10", "OAI-CHAT-11"),
         *("MIS-15", "MIS-07", "MIS-08", "MIS-09", "MIS-10", "MIS-03", "MIS-04", "MIS-05", "MIS-06"),
     ),
+    validate=validate_body,
 )

@@ -8,48 +8,71 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from segue.conformance.openai_responses.items import item_specs
+from segue.conformance.openai_responses.types import MEMBERS, SPEC
+from segue.conformance.values import text_or_empty
 from segue.emulator.errors import openai_chat
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, member
 from segue.emulator.errors.openai_style import (
     NAME_PATTERN,
+    OBJECTS,
+    TEXT_OR_OBJECTS,
     ValueSpec,
+    empty_array_error,
     find_message,
     invalid_choice_error,
-    member,
+    mismatch_error,
+    missing_error,
+    missing_field_error,
     schema_error,
     shorten,
     spec_error,
-    text_or_empty,
     unknown_parameter_error,
 )
+from segue.emulator.errors.tool_declarations import find_parameters_error
+from segue.emulator.http_messages import HttpRequest
+from segue.emulator.json_values import objects_in
+from segue.specs.types import find_mismatches
 from segue.wire.base import ApiError
 
 PREVIOUS_NOT_FOUND = "previous_response_not_found"
 """Not in the rulebook: `previous_response_id` is not stored."""
 
+NO_TOOL_OUTPUT = "No tool output found for tool call"
 _ROLES = ("assistant", "system", "developer", "user")
 _INPUT = ("input_text", "input_image", "input_file")
 _OUTPUT = ("output_text", "refusal")
 _PARTS = ("input_text", "input_image", "output_text", "refusal", "input_file", "computer_screenshot", "summary_text")
 _TYPE_NAMES: Mapping[str, str] = {
     "string": "a string",
-    "list": "an array of objects",
+    "list": OBJECTS,
     "object": "an object",
     "boolean": "a boolean",
 }
 _PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
 _ID = re.compile(r"[a-zA-Z0-9_-]*")
 _NAMED = re.compile(r"'(rs_[^']*)'")
-_OUTPUTS = ValueSpec("one of a string or array of objects", maximum=10_485_760)
+_OUTPUTS = ValueSpec(TEXT_OR_OBJECTS, maximum=10_485_760)
 _MOVED = (
-    "Unsupported parameter: 'messages'. In the Responses API, this parameter has moved to 'input'. Try again with the "
-    "new parameter. See the API documentation for more information: "
-    "https://platform.openai.com/docs/api-reference/responses/create."
+    "Unsupported parameter: '{}'. In the Responses API, this parameter has moved to '{}'. Try again with the new "
+    "parameter."
 )
+_REFERENCE = (
+    " See the API documentation for more information: https://platform.openai.com/docs/api-reference/responses/create."
+)
+# Options of Chat Completions, and their new places.
+_NEW_PLACES = {
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "verbosity": "text.verbosity",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+}
+_CHECKED_BY_RULES = frozenset({"messages", "system"})
 _EXCLUSIVE = (
     "Mutually exclusive parameters: 'conversation' and 'previous_response_id'. Ensure you are only providing one of: "
     "'conversation' or 'previous_response_id'."
@@ -87,7 +110,7 @@ def _member_error(broken: BrokenRule) -> ApiError:
         return schema_error(broken, ValueSpec("an object"))
     key, item_spec = broken.steps[2], item_specs().get(_item_type(broken))
     if item_spec is None or key not in item_spec.keys:
-        return unknown_parameter_error(broken)
+        return unknown_parameter_error(broken.path)
     if key == "status":
         return schema_error(broken, ValueSpec(values=item_spec.statuses))
     if key in item_spec.required and len(broken.steps) == 3:
@@ -141,12 +164,7 @@ def _part_error(broken: BrokenRule) -> ApiError:
         return invalid_choice_error(broken.path.removesuffix(".type"), broken.value, known)
     part_type = member(broken.value, "type")
     if isinstance(last, int) and isinstance(part_type, str):
-        return ApiError(
-            400,
-            f"Missing required parameter: '{broken.path}.{'image_url' if part_type == 'input_image' else 'file_id'}'.",
-            code="missing_required_parameter",
-            param=f"{broken.path}.{'image_url' if part_type == 'input_image' else 'file_id'}",
-        )
+        return missing_error(f"{broken.path}.{'image_url' if part_type == 'input_image' else 'file_id'}")
     kind = "an object" if isinstance(last, int) or last == "outcome" else "an integer" if last == "exit_code" else ""
     return schema_error(broken, ValueSpec(kind or "a string"))
 
@@ -159,7 +177,7 @@ def _output_error(broken: BrokenRule) -> ApiError:
     if at_output and _item_type(broken) == "computer_call_output" and len(broken.steps) == 3:
         return schema_error(broken, ValueSpec("an object"))
     if at_output and _item_type(broken) == "shell_call_output" and len(broken.steps) == 3:
-        return schema_error(broken, ValueSpec("an array of objects"))
+        return schema_error(broken, ValueSpec(OBJECTS))
     if at_output and _item_type(broken) in ("apply_patch_call_output", "local_shell_call_output"):
         return schema_error(broken, ValueSpec())
     return _part_error(broken) if at_output else _member_error(broken)
@@ -262,10 +280,9 @@ def _namespace_error(broken: BrokenRule) -> ApiError:
 def _tool_error(broken: BrokenRule) -> ApiError:
     last = broken.steps[-1] if broken.steps else ""
     if last == "tools":
-        return schema_error(broken, ValueSpec("an array of objects"))
+        return schema_error(broken, ValueSpec(OBJECTS))
     if isinstance(last, int):
-        path = f"{broken.path}.type"
-        return ApiError(400, f"Missing required parameter: '{path}'.", code="missing_required_parameter", param=path)
+        return missing_error(f"{broken.path}.type")
     if last == "parameters":
         return schema_error(broken, ValueSpec("an object"))
     if last in ("name", "namespace"):
@@ -277,13 +294,14 @@ def _tool_error(broken: BrokenRule) -> ApiError:
 def _body_error(broken: BrokenRule) -> ApiError:
     match broken.path:
         case "input":
-            return schema_error(broken, ValueSpec("one of a string or array of objects"))
+            return schema_error(broken, ValueSpec(TEXT_OR_OBJECTS))
         case "conversation":
             return ApiError(400, _EXCLUSIVE, code="mutually_exclusive_parameters", param="conversation")
         case "messages":
-            return ApiError(400, _MOVED, code="unsupported_parameter", param="messages")
+            message = _MOVED.format("messages", "input") + _REFERENCE
+            return ApiError(400, message, code="unsupported_parameter", param="messages")
         case "system":
-            return unknown_parameter_error(broken)
+            return unknown_parameter_error(broken.path)
         case _:
             return schema_error(broken, ValueSpec())
 
@@ -291,6 +309,10 @@ def _body_error(broken: BrokenRule) -> ApiError:
 def _previous_response_error(broken: BrokenRule) -> ApiError:
     message = f"Previous response with id '{text_or_empty(broken.value_at('previous_response_id'))}' not found."
     return ApiError(400, message, code=PREVIOUS_NOT_FOUND, param="previous_response_id")
+
+
+def response_not_found_error(response_id: str) -> ApiError:
+    return ApiError(404, f"Response with id '{response_id}' not found.")
 
 
 _RULES: dict[str, ErrorBuilder] = {
@@ -316,13 +338,58 @@ _RULES: dict[str, ErrorBuilder] = {
     "OAI-RESP-21": _approval_error,
     "OAI-RESP-24": _body_error,
     "OAI-RESP-25": _duplicate_call_error,
-    "OAI-RESP-06": lambda broken: _input_error(f"No tool output found for tool call {_call_id(broken)}"),
+    "OAI-RESP-06": lambda broken: _input_error(f"{NO_TOOL_OUTPUT} {_call_id(broken)}"),
     "OAI-RESP-26": spec_error(),
     PREVIOUS_NOT_FOUND: _previous_response_error,
 }
 
+
+# ------------------------------------------------------------------------------ what is checked before the conversation
+
+
+def _undeclared_choice(body: Mapping[str, Any]) -> str | None:
+    """Return the function or custom tool in tool_choice if it is not declared: in the tools, an item or a prompt."""
+    choice, tools = body.get("tool_choice"), objects_in(body.get("tools"))
+    name = member(choice, "name")
+    if member(choice, "type") not in ("function", "custom") or not isinstance(name, str):
+        return None
+    items = objects_in(body.get("input"))
+    may_be_declared_elsewhere = (
+        body.get("prompt") is not None
+        or any(item.get("type") in ("additional_tools", "tool_search_output") for item in items)
+        or any(tool.get("type") in ("namespace", "mcp") for tool in tools)
+    )
+    return None if may_be_declared_elsewhere or name in [tool.get("name") for tool in tools] else name
+
+
+def validate_body(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
+    """Return the error for the first mismatch of a body with the spec. The rules check items and their parts."""
+    unknown_key = next((name for name in body if name not in MEMBERS and name not in _CHECKED_BY_RULES), None)
+    if unknown_key in _NEW_PLACES:
+        message = _MOVED.format(unknown_key, _NEW_PLACES[unknown_key])
+        return ApiError(400, message, code="unsupported_parameter", param=unknown_key)
+    if unknown_key is not None:
+        return unknown_parameter_error(unknown_key)
+    for mismatch in find_mismatches(SPEC, body):
+        return mismatch_error(mismatch)
+    if body.get("input") == [] and not any(
+        body.get(name) for name in ("previous_response_id", "conversation", "prompt")
+    ):
+        return empty_array_error("input")
+    for index, tool in enumerate(body.get("tools") or ()):
+        if tool.get("type") == "function" and tool.get("parameters") is not None:
+            error = find_parameters_error(f"tools[{index}].parameters", tool.get("name"), tool["parameters"])
+            if error is not None:
+                return error
+    undeclared = _undeclared_choice(body)
+    if undeclared is None:
+        return None
+    return ApiError(400, f"Tool choice '{undeclared}' not found in 'tools' parameter.", param="tool_choice")
+
+
 STANDARD_ERRORS = replace(
     openai_chat.STANDARD_ERRORS,
+    missing_field=missing_field_error,
     context_length=ApiError(
         400,
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
@@ -338,4 +405,5 @@ ERROR_TEXTS = ErrorTexts(
         *("OAI-RESP-24", "OAI-RESP-19", "OAI-RESP-14", "OAI-RESP-15", "OAI-RESP-16", "OAI-RESP-20", "OAI-RESP-01"),
         *("OAI-RESP-02", "OAI-RESP-03", PREVIOUS_NOT_FOUND, "OAI-RESP-13", "OAI-RESP-10", "OAI-RESP-11", "OAI-RESP-12"),
     ),
+    validate=validate_body,
 )

@@ -1,7 +1,8 @@
 """OpenAI's error texts for the schema and the conversation, which other vendors have partly adopted.
 
-An error builder inspects the value at the path of the broken rule, so that one table row covers every error of a
-value: it is missing, of another type, too short, too long, or does not match the pattern.
+`mismatch_error` has the texts of the schema. A rule's error builder finds the mismatch of the value at the path of the
+broken rule, so that one table row covers every error of a value: it is missing, of another type, too short, too long,
+or does not match the pattern.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.conformance.rule import Violation
-from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
-from segue.specs.types import Spec
+from segue.conformance.values import is_list, is_object, text_or_empty
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, member, parse_path
+from segue.emulator.http_messages import HttpRequest
+from segue.specs.types import Mismatch, MismatchKind, Spec
 from segue.wire.base import ApiError
 
+OBJECTS = "an array of objects"
+TEXT_OR_OBJECTS = "one of a string or array of objects"
 NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
 _LONGEST_SHOWN = 64
 _KINDS = {
@@ -88,11 +92,6 @@ def shorten(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:3]}...{text[-3:]}"
 
 
-def text_or_empty(value: object) -> str:
-    """Return the string itself, and `""` for everything else."""
-    return value if isinstance(value, str) else ""
-
-
 def error_with_text(
     message: str, *, status: int = 400, param: str | None = None, code: str | None = None
 ) -> ErrorBuilder:
@@ -113,10 +112,6 @@ def error_with_values(
 def _rule_at(broken: BrokenRule, path: str) -> BrokenRule:
     """Return the broken rule in the same body with another path."""
     return replace(broken, violations=(Violation("", path, "", "reject"),))
-
-
-def parse_path(path: str) -> tuple[str | int, ...]:
-    return BrokenRule({}, (Violation("", path, "", "reject"),)).steps
 
 
 def _join_path(steps: Sequence[str | int]) -> str:
@@ -145,8 +140,12 @@ def _find_wrong_parent(broken: BrokenRule) -> tuple[str, object, bool] | None:
     return None
 
 
-def _missing_error(path: str) -> ApiError:
+def missing_error(path: str) -> ApiError:
     return ApiError(400, f"Missing required parameter: '{path}'.", code="missing_required_parameter", param=path)
+
+
+def missing_field_error(name: str, _http_request: HttpRequest, _body: Mapping[str, Any]) -> ApiError:
+    return missing_error(name)
 
 
 def _type_error(path: str, kind: str, value: object) -> ApiError:
@@ -154,8 +153,62 @@ def _type_error(path: str, kind: str, value: object) -> ApiError:
     return ApiError(400, message, code="invalid_type", param=path)
 
 
-def unknown_parameter_error(broken: BrokenRule) -> ApiError:
-    return ApiError(400, f"Unknown parameter: '{broken.path}'.", code="unknown_parameter", param=broken.path)
+def invalid_choice_error(path: str, value: object, values: Sequence[str]) -> ApiError:
+    """Return the error for a value that is not one of the supported ones."""
+    message = f"Invalid value: '{shorten(value)}'. Supported values are: {join_and(values)}."
+    return ApiError(400, message, code="invalid_value", param=path)
+
+
+def unknown_parameter_error(path: str) -> ApiError:
+    return ApiError(400, f"Unknown parameter: '{path}'.", code="unknown_parameter", param=path)
+
+
+def mismatch_error(mismatch: Mismatch) -> ApiError:
+    """Return the error for one mismatch. Unknown members of the body are reported by each endpoint itself."""
+    path, value, spec = mismatch.path, mismatch.value, mismatch.spec
+    match mismatch.kind:
+        case "missing":
+            return missing_error(path)
+        case "type":
+            return _type_error(path, kind_name(spec), value)
+        case "value" | "choice":
+            return invalid_choice_error(path, value, spec.values or tuple(spec.variants))
+        case "short" | "long":
+            return _bounds_error(path, mismatch.kind, value, spec)
+        case "pattern":
+            message = f"string does not match pattern. Expected a string that matches the pattern '{spec.pattern}'."
+            return ApiError(400, f"Invalid '{path}': {message}", code="invalid_value", param=path)
+        case _:
+            return unknown_parameter_error(path)
+
+
+def _bounds_error(path: str, kind: MismatchKind, value: Any, spec: Spec) -> ApiError:
+    below = kind == "short"
+    bound = spec.minimum if below else spec.maximum
+    if isinstance(value, int | float):
+        noun = "integer" if spec.kind == "integer" else "decimal"
+        side, sign = ("below minimum", ">=") if below else ("above maximum", "<=")
+        message = f"{noun} {side} value. Expected a value {sign} {bound:g}, but got {value} instead."
+        code = f"{noun}_{'below_min' if below else 'above_max'}_value"
+        return ApiError(400, f"Invalid '{path}': {message}", code=code, param=path)
+    noun, article = ("string", "a") if isinstance(value, str) else ("array", "an")
+    if below and not _size(value):
+        message = f"Expected {article} {noun} with minimum length {bound}, but got an empty {noun} instead."
+        return ApiError(400, f"Invalid '{path}': empty {noun}. {message}", code=f"empty_{noun}", param=path)
+    side, most = ("short", "minimum") if below else ("long", "maximum")
+    message = (
+        f"Expected {article} {noun} with {most} length {bound}, but got {article} {noun} with length {_size(value)}"
+    )
+    code = f"{noun}_{'below_min' if below else 'above_max'}_length"
+    return ApiError(400, f"Invalid '{path}': {noun} too {side}. {message} instead.", code=code, param=path)
+
+
+def empty_array_error(path: str) -> ApiError:
+    return mismatch_error(Mismatch(path, "short", Spec(minimum=1), ()))
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, str) or is_list(value) or is_object(value) else 0
 
 
 def _has_type(value: object, kind: str) -> bool:
@@ -168,38 +221,22 @@ def schema_error(broken: BrokenRule, spec: ValueSpec) -> ApiError:
     above = _find_wrong_parent(broken)
     if above is not None:
         path, value, missing = above
-        return _missing_error(path) if missing else _type_error(path, "an object", value)
+        return missing_error(path) if missing else _type_error(path, "an object", value)
     path, value = broken.path, broken.value
     if is_missing(broken) and broken.steps and isinstance(broken.steps[-1], str):
-        return _missing_error(path)
+        return missing_error(path)
     if not _has_type(value, spec.kind):
         return _type_error(path, spec.kind, value)
     if spec.values and value not in spec.values:
         return invalid_choice_error(path, value, spec.values)
-    return _bounds_error(path, value, spec)
-
-
-def _bounds_error(path: str, value: Any, spec: ValueSpec) -> ApiError:
-    noun, code = ("a string", "string") if isinstance(value, str) else ("an array", "array")
-    size = len(value) if isinstance(value, str) or is_list(value) or is_object(value) else 0
-    if spec.minimum and not size:
-        message = f"empty {code}. Expected {noun} with minimum length {spec.minimum}, but got an empty {code} instead."
-        return ApiError(400, f"Invalid '{path}': {message}", code=f"empty_{code}", param=path)
-    if spec.maximum is not None and size > spec.maximum:
-        message = f"Expected {noun} with maximum length {spec.maximum}, but got {noun} with length {size} instead."
-        return ApiError(
-            400, f"Invalid '{path}': {code} too long. {message}", code=f"{code}_above_max_length", param=path
-        )
+    bounds = Spec(minimum=spec.minimum, maximum=spec.maximum, pattern=spec.pattern)
+    if spec.minimum and not _size(value):
+        return mismatch_error(Mismatch(path, "short", bounds, value))
+    if spec.maximum is not None and _size(value) > spec.maximum:
+        return mismatch_error(Mismatch(path, "long", bounds, value))
     if spec.pattern:
-        message = f"string does not match pattern. Expected a string that matches the pattern '{spec.pattern}'."
-        return ApiError(400, f"Invalid '{path}': {message}", code="invalid_value", param=path)
+        return mismatch_error(Mismatch(path, "pattern", bounds, value))
     return ApiError(400, f"Invalid value for '{path}'.", code="invalid_value", param=path)
-
-
-def invalid_choice_error(path: str, value: object, values: Sequence[str]) -> ApiError:
-    """Return the error for a value that is not one of the supported ones."""
-    message = f"Invalid value: '{shorten(value)}'. Supported values are: {join_and(values)}."
-    return ApiError(400, message, code="invalid_value", param=path)
 
 
 def spec_error(
@@ -217,13 +254,8 @@ def spec_error(
 # -------------------------------------------------------------------------------------------------------- conversations
 
 
-def message_index(broken: BrokenRule) -> int:
-    """Return the index of the message or item in the path."""
-    return next((step for step in broken.steps if isinstance(step, int)), 0)
-
-
 def find_message(broken: BrokenRule) -> Mapping[str, Any]:
-    message = broken.value_at(broken.steps[0] if broken.steps else "", message_index(broken))
+    message = broken.value_at(broken.steps[0] if broken.steps else "", broken.message_index)
     return message if is_object(message) else {}
 
 
@@ -232,17 +264,13 @@ def _messages(broken: BrokenRule) -> Sequence[Any]:
     return messages if is_list(messages) else ()
 
 
-def member(value: object, key: str) -> Any:
-    return value.get(key) if is_object(value) else None
-
-
 def _call_message_index(broken: BrokenRule) -> int:
     """Return the index of the assistant message with calls at or before the path."""
     messages = _messages(broken)
-    for index in range(min(message_index(broken), len(messages) - 1), -1, -1):
+    for index in range(min(broken.message_index, len(messages) - 1), -1, -1):
         if member(messages[index], "role") == "assistant" and member(messages[index], "tool_calls"):
             return index
-    return message_index(broken)
+    return broken.message_index
 
 
 def _result_messages(broken: BrokenRule) -> Iterator[Any]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
+from segue.conformance.values import text_or_empty
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, member
+from segue.emulator.errors.openai_responses import NO_TOOL_OUTPUT
 from segue.emulator.errors.openai_style import (
     error_with_text,
     find_message,
-    member,
-    message_index,
-    text_or_empty,
     type_name,
 )
+from segue.emulator.errors.pydantic_style import EXTRA
 from segue.wire.base import ApiError
 
 _MessageBuilder = Callable[[BrokenRule], str]
@@ -32,7 +32,7 @@ def _groq_error(what: Callable[[BrokenRule, str], str]) -> ErrorBuilder:
     """Build Groq's error for a message of this role."""
 
     def make(broken: BrokenRule) -> str:
-        place, role = f"messages.{message_index(broken)}", text_or_empty(find_message(broken).get("role"))
+        place, role = f"messages.{broken.message_index}", text_or_empty(find_message(broken).get("role"))
         return f"'{place}' : for 'role:{role}' the following must be satisfied[({what(broken, place)})]"
 
     return _built_error(make)
@@ -42,7 +42,7 @@ _STRING_ERROR = _groq_error(lambda broken, _: f"'{broken.dotted_path}' : value m
 _GROQ: Mapping[str, ErrorBuilder] = {
     "COMP-01": _groq_error(lambda broken, place: f"'{place}' : property '{_last_key(broken)}' is unsupported"),
     "COMP-02": _built_error(
-        lambda broken: f"messages[{message_index(broken)}].reasoning: reasoning is not supported with this model"
+        lambda broken: f"messages[{broken.message_index}].reasoning: reasoning is not supported with this model"
     ),
     "OAI-CHAT-07": _groq_error(lambda broken, _: f"'{broken.dotted_path}' : minimum number of items is 1"),
     "OAI-CHAT-10": _STRING_ERROR,
@@ -60,12 +60,10 @@ def _last_key(broken: BrokenRule) -> str:
 
 
 def _cerebras_error(broken: BrokenRule) -> ApiError:
-    places: list[str] = []
-    for violation in broken.violations:
-        each = BrokenRule(broken.body, (violation,))
-        places.append(
-            f"messages.{message_index(each)}.{text_or_empty(find_message(each).get('role'))}.{_last_key(each)}"
-        )
+    places = [
+        f"messages.{each.message_index}.{text_or_empty(find_message(each).get('role'))}.{_last_key(each)}"
+        for each in broken.singles
+    ]
     message = "\n".join(f"{place}: property '{place}' is unsupported" for place in places)
     return ApiError(400, message, code="wrong_api_format", param="validation_error")
 
@@ -162,9 +160,9 @@ PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
     "openrouter": {"COMP-21": error_with_text(_SIGNATURE)},
     "deepseek-responses": {
         "DS-11": _built_error(
-            lambda broken: f"No tool output found for tool call {text_or_empty(member(broken.value, 'call_id'))}",
+            lambda broken: f"{NO_TOOL_OUTPUT} {text_or_empty(member(broken.value, 'call_id'))}",
             code="invalid_request_error",
         )
     },
-    "fireworks": {"COMP-23": _built_error(lambda broken: f"Extra inputs are not permitted, field: '{broken.path}'")},
+    "fireworks": {"COMP-23": _built_error(lambda broken: f"{EXTRA}, field: '{broken.path}'")},
 }

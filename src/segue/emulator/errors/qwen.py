@@ -5,10 +5,23 @@ Schema errors have the format of a JSON Schema validator: the value, what was ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from segue.conformance.body_types import is_integral_float
+from segue.conformance.qwen import SPEC
+from segue.conformance.values import text_or_empty
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
-from segue.emulator.errors.openai_style import expected_result_index, text_or_empty
+from segue.emulator.errors.openai_chat import no_model_error
+from segue.emulator.errors.openai_style import expected_result_index, missing_field_error
+from segue.emulator.errors.tool_declarations import (
+    find_function_error,
+    format_value,
+    undeclared_choice,
+    wrong_type_message,
+)
+from segue.emulator.http_messages import HttpRequest
+from segue.specs.types import Mismatch, find_mismatches
 from segue.wire.base import ApiError
 
 _CODE = "invalid_parameter_error"
@@ -18,33 +31,43 @@ _UNANSWERED = (
     "following tool_call_ids did not have response messages: "
 )
 _ORPHAN_RESULT = 'messages with role "tool" must be a response to a preceeding message with "tool_calls".'
-_ROLES = "['system', 'assistant', 'user', 'tool', 'function']"
+_LISTED_PARTS = ("text", "image_url", "video_url", "video")
+_KINDS = {"list": "array", "map": "object", "any": "object"}
+_ROLES = ("system", "assistant", "user", "tool", "function")
+
+
+def _error(message: str) -> ApiError:
+    return ApiError(400, message, code=_CODE)
 
 
 def _fixed_error(message: str) -> ErrorBuilder:
-    return lambda _: ApiError(400, _PREFIX + message, code=_CODE)
+    return lambda _: _error(_PREFIX + message)
 
 
 def _built_error(make: Callable[[BrokenRule], str]) -> ErrorBuilder:
-    return lambda broken: ApiError(400, make(broken), code=_CODE)
+    return lambda broken: _error(make(broken))
 
 
 def _missing_results_message(broken: BrokenRule) -> str:
     return f"{_PREFIX}{_UNANSWERED}message[{expected_result_index(broken)}].role"
 
 
+def _choice_message(value: str, known: Sequence[str], place: str) -> str:
+    return f"{value} is not one of {list(known)} - '{place}'"
+
+
 def _type_message(broken: BrokenRule) -> str:
     if broken.steps[-1:] == ("role",):
-        return f"{text_or_empty(broken.value)} is not one of {_ROLES} - '{broken.dotted_path}'"
+        return _choice_message(text_or_empty(broken.value), _ROLES, broken.dotted_path)
     if broken.steps[-1:] == ("function_call",):
         return f"Additional properties are not allowed ('function_call' was unexpected) - '{broken.dotted_path}'"
-    return f"'{text_or_empty(broken.value)}' is not one of ['function'] - '{broken.dotted_path}'"
+    return _choice_message(f"'{text_or_empty(broken.value)}'", ("function",), broken.dotted_path)
 
 
 def _name_message(broken: BrokenRule) -> str:
     if broken.value is None:
         return f"'name' is a required property - '{broken.dotted_path.removesuffix('.name')}'"
-    message = "'' is too short" if broken.value == "" else f"{str(broken.value)[:80]} is not of type 'string'"
+    message = "'' is too short" if broken.value == "" else wrong_type_message(str(broken.value)[:80], "string")
     return f"{message} - '{broken.dotted_path}'"
 
 
@@ -60,16 +83,49 @@ _RULES: dict[str, ErrorBuilder] = {
     "OAI-CHAT-21": _built_error(_type_message),
 }
 
+# ------------------------------------------------------------------------------ what is checked before the conversation
+
+
+def _mismatch_error(mismatch: Mismatch) -> ApiError:
+    place, value, spec = mismatch.path.replace("[", ".").replace("]", ""), format_value(mismatch.value), mismatch.spec
+    match mismatch.kind:
+        case "missing":
+            return _error(f"'{mismatch.key}' is a required property - '{place.rpartition('.')[0]}'")
+        case "choice" if ".content." in place:
+            *most, last = (f"'{name}'" for name in _LISTED_PARTS)
+            return _error(f"Invalid value: {mismatch.value}. Supported values are: {','.join(most)} and {last}.")
+        case "choice" | "value":
+            return _error(_choice_message(value, list(spec.variants or spec.values), place))
+        case "short" | "long":
+            bounds = (
+                f"[{spec.minimum:g}, {spec.maximum:g}]" if spec.maximum is not None else f"[{spec.minimum:g}, 65536]"
+            )
+            return _error(f"{_PREFIX}Range of {place} should be {bounds}")
+        case _ if spec.any_of:
+            return _error(f"{value} is not valid under any of the given schemas - '{place}'")
+        case _:
+            return _error(f"{wrong_type_message(value, _KINDS.get(spec.kind, spec.kind))} - '{place}'")
+
+
+def validate_body(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
+    """Return the error for the first mismatch of a body with the spec, `None` if it is valid."""
+    for mismatch in find_mismatches(SPEC, body):
+        if not is_integral_float(mismatch):
+            return _mismatch_error(mismatch)
+    error = find_function_error(body)
+    if error is not None:
+        return _error(_PREFIX + error.message)
+    undeclared = undeclared_choice(body)
+    return None if undeclared is None else _error(f"{_PREFIX}The tool '{undeclared}' in tool_choice is not in tools.")
+
+
+# -------------------------------------------------------------------------------------------- errors not about the body
+
 _HELP = "https://www.alibabacloud.com/help/en/model-studio/error-code"
 
 
 def _no_route(method: str, path: str) -> ApiError:
     return ApiError(404, f"Unsupported URL: {method} {path}", code="invalid_url")
-
-
-def _no_model(model: str) -> ApiError:
-    message = f"The model `{model}` does not exist or you do not have access to it."
-    return ApiError(404, message, code="model_not_found")
 
 
 ERROR_TEXTS = ErrorTexts(
@@ -83,9 +139,10 @@ ERROR_TEXTS = ErrorTexts(
         bad_key=ApiError(
             401, f"Incorrect API key provided. For details, see: {_HELP}#apikey-error", code="invalid_api_key"
         ),
-        bad_json=ApiError(400, "Required body invalid, please check the request body format."),
+        bad_json=lambda _: ApiError(400, "Required body invalid, please check the request body format."),
         no_route=_no_route,
-        no_model=_no_model,
+        no_model=no_model_error,
+        missing_field=missing_field_error,
         rate_limited=ApiError(
             429,
             f"You exceeded your current requests list. For details, see: {_HELP}#rate-limit",
@@ -99,11 +156,7 @@ ERROR_TEXTS = ErrorTexts(
             kind="internal_error",
             code="internal_error",
         ),
-        context_length=ApiError(
-            400,
-            "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 131072]",
-            code="invalid_parameter_error",
-        ),
+        context_length=_error(f"{_PREFIX}Range of input length should be [1, 131072]"),
         overloaded=ApiError(
             503,
             "Too many requests. Your requests are being throttled due to system capacity limits. Please try again "
@@ -113,4 +166,5 @@ ERROR_TEXTS = ErrorTexts(
         ),
     ),
     rule_order=("OAI-CHAT-21", "OAI-CHAT-07", "OAI-CHAT-09", "OAI-CHAT-11", "QWEN-04"),
+    validate=validate_body,
 )

@@ -15,7 +15,6 @@ from segue.conformance.rule import Violation
 from segue.emulator.errors.anthropic import THREAD_ALREADY_CONTINUED, THREAD_FIELDS, THREAD_NOT_FOUND
 from segue.emulator.faults import map_payloads
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.ids import BASE58, IdGenerator
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.prompt_cache import PromptPart
 from segue.emulator.providers import claude
@@ -27,7 +26,7 @@ from segue.emulator.providers.provider import (
     make_violation,
     post_route,
 )
-from segue.emulator.signatures import digest
+from segue.emulator.signatures import BASE58, IdGenerator, digest
 from segue.models import Model, parse_model
 from segue.wire.anthropic.reply import render_usage
 from segue.wire.base import ApiError
@@ -63,9 +62,6 @@ class Anthropic(Provider):
             return ApiError(400, "anthropic-version: header is required")
         counting = http_request.path.endswith("count_tokens")
         return super().check_required(http_request, {"max_tokens": 0, **body} if counting else body)
-
-    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        return ApiError(400, f"{name}: Field required")
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
         """Add the system prompt, tools and messages of a continued thread."""

@@ -12,14 +12,12 @@ from urllib.parse import quote
 from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.ids import URL_SAFE, IdGenerator
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.prompt_cache import PromptPart
 from segue.emulator.providers import claude
 from segue.emulator.providers.provider import Body, Provider, RequestContext, bearer_token, make_violation, post_route
-from segue.emulator.signatures import digest
+from segue.emulator.signatures import URL_SAFE, IdGenerator, digest
 from segue.models import Model, parse_model
-from segue.wire.base import ApiError
 
 _MODEL = r"/model/(?P<model>.+)/"
 _PROMPT = ":prompt/"
@@ -51,10 +49,6 @@ class Bedrock(Provider):
         return bearer_token(http_request) in keys or any(
             _is_signed_with(http_request, key_id, secret) for key_id, secret in pairs
         )
-
-    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        message = f"Value at '{name}' failed to satisfy constraint: Member must not be null"
-        return ApiError(400, f"1 validation error detected: {message}")
 
     def body_to_count(self, body: Body) -> Body:
         return object_or_none((object_or_none(body.get("input")) or {}).get("converse")) or body

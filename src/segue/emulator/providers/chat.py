@@ -9,9 +9,10 @@ import msgspec
 
 from segue.canonical.blocks import Block, Native, ToolCall
 from segue.canonical.request import Reply
+from segue.emulator.errors.openai_style import empty_array_error
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.ids import HEX, IdGenerator
 from segue.emulator.providers.provider import Body, Provider, RequestContext, Route, count_calls, post_route
+from segue.emulator.signatures import HEX, IdGenerator
 from segue.models import Model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
@@ -50,15 +51,9 @@ class ChatProvider(Provider):
 class OpenAIChat(ChatProvider):
     api = "openai-chat"
 
-    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        if name == "model":
-            return ApiError(400, "you must provide a model parameter")
-        return super().missing_field_error(name, http_request, body)
-
     def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
         if body.get("messages") == []:
-            message = "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array"
-            return ApiError(400, f"{message} instead.", code="empty_array", param="messages")
+            return empty_array_error("messages")
         return super().check_required(http_request, body)
 
     def has_reasoning(self, context: RequestContext) -> bool:
@@ -76,10 +71,6 @@ class Mistral(ChatProvider):
 
     def cache_steps(self, model: Model) -> tuple[int, int]:
         return 64, 64
-
-    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        entry = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
-        return ApiError(422, "Field required", details=(entry,))
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make("reply", 0, 32, HEX)
@@ -111,9 +102,6 @@ class Kimi(ChatProvider):
     def cache_steps(self, model: Model) -> tuple[int, int]:
         return 256, 256
 
-    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        return ApiError(400, f"Invalid request: {name} is required")
-
     def call_ids(self, context: RequestContext, index: int, tool: str) -> tuple[str | None, str | None]:
         return f"functions.{tool}:{count_calls(context.request) + index}", None
 
@@ -128,13 +116,6 @@ class DeepSeek(ChatProvider):
 
     def cache_steps(self, model: Model) -> tuple[int, int]:
         return 64, 64
-
-    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        """Format the error of the JSON deserializer, at the end of the body."""
-        lines = http_request.body.rstrip().split(b"\n")
-        place = f"line {len(lines)} column {len(lines[-1])}"
-        message = f"Failed to deserialize the JSON body into the target type: missing field `{name}` at {place}"
-        return ApiError(400, message, code="invalid_request_error")
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make_uuid("reply")

@@ -9,7 +9,7 @@ from segue.conformance.rule import Violation
 from segue.emulator.json_values import list_or_empty, objects_in, without_keys
 from segue.emulator.prompt_cache import PromptPart
 from segue.emulator.providers.provider import make_violation
-from segue.emulator.signatures import PromptPrefix, SignaturePayload, Signer, digest
+from segue.emulator.signatures import FOREIGN_SIGNATURE, PromptPrefix, SignaturePayload, Signer, digest
 from segue.models import Model
 
 _CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
@@ -102,7 +102,7 @@ def check_thinking(
         signed_payload = signer.verify(thought.signature, account)
         newest = thought.message_index == latest == last
         if signed_payload is None:
-            yield make_violation("ANT-26", thought.path, "the signature is not from this provider and account")
+            yield make_violation("ANT-26", thought.path, FOREIGN_SIGNATURE)
         elif signed_payload.text_digest != digest(thought.text):
             yield make_violation("ANT-25" if newest else "ANT-26", thought.path, "the text was changed")
         else:

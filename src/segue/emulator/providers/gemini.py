@@ -12,7 +12,6 @@ from segue.canonical.blocks import Block, Native, Origin, Thinking, ToolCall
 from segue.canonical.request import Reply
 from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.ids import LOWER, IdGenerator
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.providers.provider import (
     Body,
@@ -24,8 +23,8 @@ from segue.emulator.providers.provider import (
     make_violation,
     post_route,
 )
+from segue.emulator.signatures import FOREIGN_SIGNATURE, LOWER, IdGenerator
 from segue.models import Model
-from segue.wire.base import ApiError
 from segue.wire.gemini.capabilities import capabilities_of
 from segue.wire.stream.framing import FrameDecoder, encode_sse
 
@@ -50,9 +49,6 @@ class Gemini(Provider):
     def read_key(self, http_request: HttpRequest) -> str | None:
         return http_request.headers.get("x-goog-api-key") or http_request.query.get("key") or bearer_token(http_request)
 
-    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        return ApiError(400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT")
-
     def body_to_count(self, body: Body) -> Body:
         """Return a nested request, else the body with contents."""
         return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
@@ -73,7 +69,7 @@ class Gemini(Provider):
                     and self.signer.verify(_to_standard_base64(signature), account) is None
                 ):
                     path = f"contents[{number}].parts[{place}]"
-                    yield make_violation("GEM-18", path, "the signature is not from this provider and account")
+                    yield make_violation("GEM-18", path, FOREIGN_SIGNATURE)
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make("reply", 0, 22)

@@ -12,11 +12,11 @@ import msgspec
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Request
 from segue.conformance.rule import Violation
+from segue.emulator.errors import standard_errors
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
-from segue.emulator.ids import IdGenerator
 from segue.emulator.json_values import list_or_empty, object_or_none, text_or_none
 from segue.emulator.prompt_cache import PromptPart
-from segue.emulator.signatures import PromptPrefix, SignaturePayload, Signer
+from segue.emulator.signatures import IdGenerator, PromptPrefix, SignaturePayload, Signer
 from segue.models import Model, parse_model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
@@ -128,16 +128,12 @@ class Provider:
         """Return the error for a missing required header or field."""
         return next(
             (
-                self.missing_field_error(name, http_request, body)
+                standard_errors(self.api).missing_field(name, http_request, body)
                 for name in self.required_fields
                 if body.get(name) is None
             ),
             None,
         )
-
-    def missing_field_error(self, name: str, http_request: HttpRequest, body: Body) -> ApiError:
-        message = f"Missing required parameter: '{name}'."
-        return ApiError(400, message, code="missing_required_parameter", param=name)
 
     def body_to_count(self, body: Body) -> Body:
         """Return the request to count tokens of, from the body of a count request."""

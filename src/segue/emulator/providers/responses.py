@@ -11,8 +11,8 @@ import msgspec
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Finish, Reply, Usage
 from segue.conformance.rule import Violation
+from segue.emulator.errors.openai_responses import PREVIOUS_NOT_FOUND, response_not_found_error
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.ids import HEX, IdGenerator
 from segue.emulator.json_values import JsonObject, object_or_none, objects_in, text_or_none
 from segue.emulator.providers.provider import (
     Body,
@@ -22,12 +22,12 @@ from segue.emulator.providers.provider import (
     make_violation,
     post_route,
 )
+from segue.emulator.signatures import HEX, IdGenerator
 from segue.wire.base import ApiError
 from segue.wire.openai_responses.reply import render_envelope, render_usage
 from segue.wire.stream.events import arguments_text
 from segue.wire.vendor_tools.convert import restore_client_call
 
-PREVIOUS_NOT_FOUND = "previous_response_not_found"
 _INCLUDE = "reasoning.encrypted_content"
 # The API has no reason for a pause; this one also means that the reply is unfinished.
 _INCOMPLETE_REASONS: dict[Finish, str] = {
@@ -128,7 +128,7 @@ class OpenAIResponses(Provider):
         response_id, _, items = http_request.path.partition("/responses/")[2].partition("/")
         stored = self._stored.get((account, response_id))
         if stored is None:
-            return ApiError(404, f"Response with id '{response_id}' not found.")
+            return response_not_found_error(response_id)
         if items:
             return _page(
                 [self._input_item(item, response_id, at) for at, item in enumerate(stored.input_items)],

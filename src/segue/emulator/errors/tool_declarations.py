@@ -1,7 +1,7 @@
-"""Checks that the parameters of a tool are a JSON Schema, with the error texts of the validator most services use.
+"""Checks of the declared tools: their parameters are a JSON Schema, and tool_choice names one of them.
 
-Keywords have the types that all drafts from 7 on share; what only some drafts reject is accepted. Unknown keywords are
-valid. The walk is iterative.
+The error texts are those of the validator most services use. Keywords have the types that all drafts from 7 on share;
+what only some drafts reject is accepted. Unknown keywords are valid. The walk is iterative.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segue.conformance.values import is_list, is_object
+from segue.emulator.errors.broken_rule import member
+from segue.emulator.json_values import object_or_none, objects_in
+from segue.wire.base import ApiError
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _KINDS: Mapping[str, str] = {
@@ -30,6 +33,10 @@ def format_value(value: object) -> str:
     """Return the repr of a value, shortened: the validator quotes values like this."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def wrong_type_message(value: str, kind: str) -> str:
+    return f"{value} is not of type '{kind}'"
 
 
 def _has_type(value: object, kind: str) -> bool:
@@ -60,10 +67,10 @@ def _find_keyword_error(keyword: str, value: object) -> str | None:
         return _find_type_error(value)
     kind = _KINDS.get(keyword)
     if kind is not None and not _has_type(value, kind):
-        return f"{format_value(value)} is not of type '{kind}'"
+        return wrong_type_message(format_value(value), kind)
     if keyword == "required" and is_list(value):
         other = [name for name in value if not isinstance(name, str)]
-        return f"{format_value(other[0])} is not of type 'string'" if other else None
+        return wrong_type_message(format_value(other[0]), "string") if other else None
     return None
 
 
@@ -93,3 +100,35 @@ def find_schema_error(value: Any) -> str | None:
                 return mismatch
         waiting.extend(reversed(list(_subschemas(part))))
     return None
+
+
+def find_parameters_error(path: str, name: object, schema: Any) -> ApiError | None:
+    """Return OpenAI's error for parameters that are not the schema of an object, `None` if they are."""
+    mismatch = find_schema_error(schema)
+    if mismatch is None:
+        kind = schema.get("type") if is_object(schema) else None
+        if kind == "object" or schema == {}:
+            return None
+        mismatch = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'"
+    message = f"Invalid schema for function '{name if isinstance(name, str) else format_value(name)}': {mismatch}."
+    return ApiError(400, message, code="invalid_function_parameters", param=path)
+
+
+def find_function_error(body: Mapping[str, Any]) -> ApiError | None:
+    """Return the error for the first function of a Chat Completions body with invalid parameters."""
+    for index, tool in enumerate(objects_in(body.get("tools"))):
+        function = object_or_none(tool.get("function")) or {}
+        if function.get("parameters") is not None:
+            path = f"tools[{index}].function.parameters"
+            error = find_parameters_error(path, function.get("name"), function["parameters"])
+            if error is not None:
+                return error
+    return None
+
+
+def undeclared_choice(body: Mapping[str, Any]) -> str | None:
+    """Return the name in the tool_choice of a Chat Completions body if no such tool is declared."""
+    choice = body.get("tool_choice")
+    name = member(member(choice, str(member(choice, "type"))), "name")
+    declared = [member(member(tool, str(tool.get("type"))), "name") for tool in objects_in(body.get("tools"))]
+    return name if isinstance(name, str) and name not in declared else None
