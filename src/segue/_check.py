@@ -8,6 +8,7 @@ from segue.coerce import Body, wrap_messages
 from segue.conformance import apis, check_body, profile_names
 from segue.conformance.rule import Verdict
 from segue.errors import InputError, require_string
+from segue.models import parse_model
 from segue.wire.detect_body import find_contradicting_api
 from segue.wire.registry import SERVERS, WIRES, find_wire_or_server
 
@@ -20,7 +21,7 @@ for _profile in SERVERS:
         raise ImportError(f"the rules of {_profile} are missing in segue/conformance/profiles", name=__name__)
 
 
-def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None) -> Verdict:
+def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | str | None = None) -> Verdict:
     """Check a finished request body. The verdict is true if it would be accepted, and iterates over the violations.
 
     `profile` names a server with its own rules for the API, such as `vllm` or `groq` for `openai-chat`.
@@ -34,4 +35,6 @@ def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | 
     other = find_contradicting_api(value, row.name)
     if other is not None:
         raise InputError(f"this is a body of {other}, not of {row.name}")
+    if model is None and row.served_model is not None and not parse_model(value.get("model")).family:
+        model = row.served_model
     return check_body(value, row.name, model=model, profile=row.profile)

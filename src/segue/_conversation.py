@@ -291,7 +291,7 @@ class Conversation:
         target: Api,
         model: str | None = None,
         *,
-        profile: Profile | None = None,
+        profile: Profile | str | None = None,
         tool_format: ToolFormat = "auto",
         fetch: Fetch | None = None,
         options: Options | None = None,

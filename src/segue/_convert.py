@@ -164,7 +164,7 @@ def convert(
     target: Api,
     source: Api | None = None,
     model: str | None = None,
-    profile: Profile | None = None,
+    profile: Profile | str | None = None,
     tool_format: ToolFormat = "auto",
     fetch: Fetch | None = None,
     ids: IdPolicy = "auto",

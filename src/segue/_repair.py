@@ -64,7 +64,7 @@ class Repaired(Converted):
         return "\n".join([*map(str, self.changes), *counted])
 
 
-def repair(body: Body, api: Api, *, model: str | None = None, profile: Profile | None = None) -> Repaired:
+def repair(body: Body, api: Api, *, model: str | None = None, profile: Profile | str | None = None) -> Repaired:
     """Repair a body of `api` with as few changes as possible; a valid one is returned byte-equal.
 
     `model` selects the rules if it differs from the model in the body; it is not written into the body.

@@ -73,6 +73,9 @@ _WEAK_FAMILY_TOKENS: dict[str, tuple[str, str]] = {
     "command": ("command", ""),
     "jamba": ("jamba", ""),
     "palmyra": ("palmyra", ""),
+    "phi": ("phi", ""),
+    "granite": ("granite", ""),
+    "gigachat": ("gigachat", ""),
 }
 _LINE_TOKENS = {
     "claude": frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"}),

@@ -113,6 +113,18 @@ def test_a_shell_in_any_container_is_no_call(environment: str) -> None:
     assert reply.finish == "stop"
 
 
+@for_each("execution, kind", [(None, "hosted"), ("server", "hosted"), ("client", "function")])
+def test_a_tool_search_is_a_call_only_where_it_says_that_the_client_runs_it(execution: str | None, kind: str) -> None:
+    item = {"type": "tool_search_call", "id": "tsc_1", "call_id": "call_1", "arguments": {"query": "files"}}
+    item |= {"status": "completed", **({} if execution is None else {"execution": execution})}
+    reply = WIRES["openai-responses"].parse_reply(responses_reply(item))
+    assert [("hosted" if call.kind == "hosted" else "function") for call in reply.calls] == [kind]
+    body = {"model": "gpt-5.6", "input": [{"role": "user", "content": "a"}, item, {"role": "user", "content": "b"}]}
+    repaired = segue.repair(body, "openai-responses")
+    assert (repaired.body == body) is (kind == "hosted")
+    assert kind == "function" or segue.check(repaired.body, "openai-responses")
+
+
 def _check_read(body: Body, api: str) -> None:
     segue.repair(body, api)
     for target in ("anthropic", "openai-chat"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.recorded.cassettes import Body, Exchange
 _REJECTED = (400, 422)
 _SPLITS = 3
 _MAX_DETAIL = 160
+_THOUGHT = re.compile(r"\s*<think>(?:.*?(?P<end></think>))?", re.DOTALL)
 
 
 class Difference(Struct, frozen=True):
@@ -150,7 +152,15 @@ def meaning_of(reply: Reply) -> Body:
         for call in reply.calls
         if call.kind != "hosted"
     ]
-    return {"text": "".join(reply.text.split()), "calls": calls, "finish": reply.finish}
+    return {"text": "".join(_drop_thoughts(reply).split()), "calls": calls, "finish": reply.finish}
+
+
+def _drop_thoughts(reply: Reply) -> str:
+    """Return the text without the reasoning in tags, which callers get as such; cut off before its end, it is all."""
+    found = _THOUGHT.match(reply.text)
+    if found is None:
+        return reply.text
+    return reply.text[found.end() :] if found["end"] or reply.finish != "length" else ""
 
 
 # -------------------------------------------------------------------------------------------------------------- streams

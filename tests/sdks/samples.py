@@ -156,6 +156,9 @@ def _responses() -> Iterator[Exchange]:
     for kind in _alternatives("openai.types.responses.response_output_item", "ResponseOutputItem"):
         for number, item in enumerate(_values(kind)):
             output = [item, _MESSAGE] if item.get("type") == "reasoning" else [item]
+            if "container_id" in item.get("environment", {}):
+                # The service runs it, and writes the output too.
+                output.append(_OUTPUTS["shell_call"])
             reply = {
                 "id": "resp_1",
                 "object": "response",
@@ -185,12 +188,13 @@ def _chat() -> Iterator[Exchange]:
         messages += [
             {"role": "tool", "tool_call_id": call["id"], "content": "x"} for call in message.get("tool_calls") or ()
         ]
-        return {"model": "gpt-4.1", "messages": [*messages, _USER]}
+        return {"model": model, "messages": [*messages, _USER]}
 
+    # It takes every kind of content.
+    model = "gpt-4o-audio-preview"
     module = "openai.types.chat.chat_completion_"
     yield from _requests("openai-chat", _alternatives(f"{module}message_param", "ChatCompletionMessageParam"), build)
     parts = _alternatives(f"{module}content_part_param", "ChatCompletionContentPartParam")
-    model = "gpt-4o-audio-preview"
     yield from _requests(
         "openai-chat", parts, lambda part: {"model": model, "messages": [{"role": "user", "content": [part]}]}
     )

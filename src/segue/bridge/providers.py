@@ -176,10 +176,13 @@ def validate_settings(name: str, settings: object) -> dict[str, Any]:
     if "api" in row:
         api_row = find_wire_or_server(row["api"], argument=f"{where}.api")
         row = {**({"profile": api_row.profile} if api_row.profile else {}), **row, "api": api_row.name}
-    if (profile := row.get("profile")) is not None and profile not in SERVERS:
-        raise InputError(
-            f"{profile!r} is not a known profile; expected one of {', '.join(sorted(SERVERS))}", path=f"{where}.profile"
-        )
+    if (profile := row.get("profile")) is not None:
+        server, separator, model = profile.partition(":")
+        if server not in SERVERS:
+            expected = ", ".join(sorted(SERVERS))
+            raise InputError(f"{profile!r} is not a known profile; expected one of {expected}", path=f"{where}.profile")
+        if separator and not parse_model(model).family:
+            raise InputError(f"{model!r} is no model of a known family", path=f"{where}.profile")
     return row
 
 

@@ -287,6 +287,11 @@ def text_of(blocks: tuple[Block, ...] | None) -> str:
     return join_texts(block.text for block in blocks or () if isinstance(block, Text))
 
 
+def join_paragraphs(texts: Iterable[str]) -> str:
+    """Join texts with an empty line; empty texts are skipped."""
+    return "\n\n".join(filter(None, texts))
+
+
 def join_texts(parts: Iterable[str]) -> str:
     """Join the parts of a text, each starting a new line; empty parts are skipped."""
     text = ""

@@ -28,9 +28,10 @@ class EmulatedProviders:
         import segue.emulator
 
         endpoint = self._resolve(name)
-        kind = endpoint.api, endpoint.profile
+        server = endpoint.profile and endpoint.profile.partition(":")[0]
+        kind = endpoint.api, server
         if kind not in self._running:
-            self._running[kind] = segue.emulator.start(endpoint.api, profile=endpoint.profile)
+            self._running[kind] = segue.emulator.start(endpoint.api, profile=server)
             # A conversation may continue that was begun in another process.
             self._running[kind].assume_stored()
         return msgspec.structs.replace(endpoint, base_url=self._running[kind].base_url)

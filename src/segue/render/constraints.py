@@ -138,6 +138,9 @@ class Constraints(Struct, frozen=True):
     json_word_for_schemas: bool = False
     """Whether the word is also required with a schema response format."""
 
+    tool_changes: frozenset[str] = frozenset()
+    """The kinds of blocks that make a declared tool available or unavailable from there on, in any API's form."""
+
     option_ranges: Mapping[str, tuple[float, float]] = {}
     """The smallest and the largest value of options that the target rejects outside."""
 

@@ -235,6 +235,8 @@ def _can_stay(draft: Draft, block: Media | Opaque) -> bool:
     """Return whether this is same-API and may be kept. An answer to an approval request must also be unchanged."""
     if _is_refused(draft, block) or _is_refused_file(draft, block, "message"):
         return False
+    if block.kind in draft.constraints.tool_changes and block.extra:
+        return True
     is_approval = isinstance(block, Opaque) and block.origin.is_approval
     return draft.is_intact(block) if is_approval else draft.is_native(block)
 

@@ -7,7 +7,7 @@ from itertools import filterfalse, takewhile
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
+from segue.canonical.blocks import Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical, client_calls, group_runs, has_reasoning
 
@@ -34,14 +34,21 @@ def place_system_text(draft: Draft) -> Draft:
         why = "system text rendered as a user message: the model accepts none"
         leading = tuple(_system_to_user(draft, message, why) if message.blocks else message for message in leading)
     if draft.constraints.later_system == "text" and "system" in [message.speaker for message in rest]:
-        rest = tuple(_place_later_system(draft, message) for message in rest)
+        rest = tuple(placed for message in rest for placed in _place_later_system(draft, message))
     return draft.with_messages((*leading, *rest))
 
 
-def _place_later_system(draft: Draft, message: Message) -> Message:
+def _place_later_system(draft: Draft, message: Message) -> list[Message]:
     if message.speaker != "system" or (draft.is_native(message) and draft.constraints.later_system_same_api):
-        return message
-    return _system_to_user(draft, message) if message.blocks else message
+        return [message]
+    changes = tuple(block for block in message.blocks if _is_tool_change(draft, block))
+    others = tuple(block for block in message.blocks if not _is_tool_change(draft, block))
+    placed = [message.with_blocks(changes)] if changes or not others else []
+    return [*placed, _system_to_user(draft, message.with_blocks(others))] if others else placed
+
+
+def _is_tool_change(draft: Draft, block: Block) -> bool:
+    return isinstance(block, Opaque) and block.kind in draft.constraints.tool_changes
 
 
 def _system_to_user(

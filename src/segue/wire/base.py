@@ -164,6 +164,10 @@ class Wire(Struct, frozen=True):
     """Whether the provider rejects a call id that an earlier call has, so that an item depends on the ids before it."""
     profile: str | None = None
     """The name of the server profile; None for a provider's own API."""
+    served_model: str | None = None
+    """For a server profile: the model whose rules apply to names of no known family."""
+    serving: Callable[[str], Wire] | None = None
+    """For a server profile: return its row with a `served_model`."""
     on: str | None = None
     """The wire that a dialect is a variant of."""
     families: tuple[str, ...] = ()

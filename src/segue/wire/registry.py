@@ -107,6 +107,8 @@ SERVERS: Mapping[str, Wire] = WireTable(servers=True)
 def find_wire_or_server(name: str, profile: str | None = None, *, argument: str) -> Wire:
     """Return the row of an API, provider, server profile or service with this name, or of `profile` if that is set.
 
+    `SERVER:MODEL` is the profile of a server with the rules of this model for names of no known family.
+
     Raises `InputError` for an unknown name and suggests the nearest one.
     """
     require_string(name, argument)
@@ -115,10 +117,18 @@ def find_wire_or_server(name: str, profile: str | None = None, *, argument: str)
         raise unknown_name_error("API", name, WIRES, path=argument, others=provider_names())
     if profile is None:
         return row
-    validate_profile(profile, row.name, {server: wire.name for server, wire in SERVERS.items()})
-    if row.profile not in (None, profile):
+    require_string(profile, "profile")
+    server, separator, model = profile.partition(":")
+    validate_profile(server, row.name, {server: wire.name for server, wire in SERVERS.items()})
+    if row.profile not in (None, server):
         raise InputError(f"{name} has the profile {row.profile}; it can't have {profile} too", path="profile")
-    return SERVERS[profile]
+    if not separator:
+        return SERVERS[server]
+    serving = SERVERS[server].serving
+    if serving is None or not parse_model(model).family:
+        why = f"{model!r} is no model of a known family" if serving is not None else f"{server} serves no other models"
+        raise InputError(why, path="profile")
+    return serving(model)
 
 
 def provider_names() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.anthropic.fast import ANTHROPIC_FAST_PATH
-from segue.wire.anthropic.items import ITEM_KEYS, block_kind
+from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.anthropic.tools import TOOL_KEYS
@@ -80,6 +80,7 @@ def _claude_constraints(model: Model) -> Constraints:
         reasoning_forbids_forced_choice=True,
         # ANT-42: older models take a `top_p` of -1 for none.
         option_ranges=_RANGES,
+        tool_changes=TOOL_CHANGES,
         has_error_flag=True,
         # ANT-13 to ANT-16
         empty_text="refused",

@@ -6,7 +6,7 @@ Same-API a block with an intact fragment is sent as the original object; only id
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, assert_never, cast
 
 import msgspec
@@ -52,6 +52,8 @@ from segue.wire.tools import render_named_arguments
 # Blocks about the reply that are no part of its content.
 _NOTICES = frozenset({"fallback"})
 # In a reply, the summary of a history that the client still has; in a request it stands for that history.
+TOOL_CHANGES = frozenset({"tool_addition", "tool_removal"})
+"""Blocks that make a declared tool available or unavailable from there on; `extra` is the reference to the tool."""
 _REPLY_NOTICES = frozenset({"compaction"})
 HOST = Host(API, API, API)
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
@@ -245,6 +247,17 @@ def _parse_tool_reference(block: JsonObject, _model: str | None) -> Block:
     return Text(name, native=Native(API, block)) if name else Opaque("tool_reference", native=Native(API, block))
 
 
+def _parse_tool_change(block: JsonObject, _model: str | None) -> Block:
+    tool = object_or_none(block.get("tool")) or {}
+    named = tool if isinstance(tool.get("name"), str) else None
+    return Opaque(block["type"], text=unknown_block_text(block), native=Native(API, block), extra=named)
+
+
+def _render_tool_change(kind: str, tool: Mapping[str, Any], context: RenderContext) -> JsonObject:
+    name = tool["name"] if "server_name" in tool else context.names.render(tool["name"])
+    return {"type": kind, "tool": {**tool, "name": name}}
+
+
 _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "text": _parse_text,
     "thinking": _parse_thinking,
@@ -257,6 +270,7 @@ _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "document": lambda block, _model: parse_document(block),
     "search_result": lambda block, _model: parse_search_result(block),
     "tool_reference": _parse_tool_reference,
+    **dict.fromkeys(TOOL_CHANGES, _parse_tool_change),
 }
 
 
@@ -382,6 +396,8 @@ def render_block(block: Block, context: RenderContext) -> JsonObject:
             return with_unmodelled(render_media(block, context), block.native)
         case Code():
             return {"type": "text", "text": fence_code(block)}
+        case Opaque() if block.kind in TOOL_CHANGES and block.extra:
+            return _render_tool_change(block.kind, block.extra, context)
         case Opaque():
             return {"type": "text", "text": report_unsupported(block, context.report)}
         case _:

@@ -8,7 +8,7 @@ replaced.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, assert_never, cast
 
 import msgspec
@@ -32,6 +32,7 @@ from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.render.constraints import TEXTS
+from segue.wire.anthropic.items import TOOL_CHANGES
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_result, render_media
@@ -290,6 +291,24 @@ def _parse_guard_content(item: JsonObject, value: Any, _model: str | None) -> Bl
     return Opaque("guardContent", native=Native(API, item))
 
 
+def _parse_tool_change(item: JsonObject, value: Any, _model: str | None) -> Block:
+    (kind,) = (_TOOL_CHANGES[key] for key in item)
+    tool = object_or_none(require_object(value).get("tool")) or {}
+    name, server = string_or_none(tool.get("name")), string_or_none(tool.get("serverName"))
+    if name is None:
+        return Opaque(kind, native=Native(API, item))
+    place = {"type": "tool_reference"} if server is None else {"type": "mcp_tool_reference", "server_name": server}
+    return Opaque(kind, text=name, native=Native(API, item), extra={**place, "name": name})
+
+
+def _render_tool_change(kind: str, tool: Mapping[str, Any], context: RenderContext) -> JsonObject:
+    server = tool.get("server_name")
+    name = context.names.render(tool["name"]) if server is None else tool["name"]
+    key = next(key for key, change in _TOOL_CHANGES.items() if change == kind)
+    return {key: {"tool": {"type": tool["type"], "name": name, **({} if server is None else {"serverName": server})}}}
+
+
+_TOOL_CHANGES = {"toolAddition": "tool_addition", "toolRemoval": "tool_removal"}
 _RESULT_PARSERS: dict[str, _Parser] = {
     "text": _parse_text,
     "json": lambda item, value, _model: Text(encode_json_text(value), native=Native(API, item)),
@@ -304,6 +323,7 @@ _PARSERS: dict[str, _Parser] = {
     "reasoningContent": _parse_reasoning,
     "citationsContent": _parse_citations,
     "guardContent": _parse_guard_content,
+    **dict.fromkeys(_TOOL_CHANGES, _parse_tool_change),
 }
 
 
@@ -339,6 +359,8 @@ def _render_new(block: Text | Thinking | Media | Code | Opaque, context: RenderC
             return render_media(block, context)
         case Code():
             return {"text": fence_code(block)}
+        case Opaque() if block.kind in TOOL_CHANGES and block.extra:
+            return _render_tool_change(block.kind, block.extra, context)
         case Opaque():
             return {"text": report_unsupported(block, context.report)}
         case _:

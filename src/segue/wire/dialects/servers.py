@@ -36,6 +36,10 @@ def _reasoning_by_model(model: Model) -> Row:
     return {"reasoning_replay": "none" if reasons else "refused"}
 
 
+def _is_gemma_3(model: Model) -> bool:
+    return model.family == "gemma" and model.at_least(3) and not model.at_least(4)
+
+
 def _is_gpt_oss(model: Model) -> bool:
     return model.name.rsplit("/", 1)[-1].lower().startswith("gpt-oss")
 
@@ -49,13 +53,14 @@ _MISTRAL_TURNS = {
 }
 
 
-_GEMMA_TURNS = {
-    "allows_system": False,
+_GEMMA_3_TURNS = {
     "later_system_same_api": False,
     "alternation": "strict",
+    "filler_after_results": True,
     "first_speaker": "human",
     "first_speaker_same_api": "human",
 }
+_GEMMA_TURNS = {**_GEMMA_3_TURNS, "allows_system": False, "filler_after_results": False}
 
 
 def _template_constraints(model: Model) -> Row:
@@ -69,6 +74,8 @@ def _template_constraints(model: Model) -> Row:
     # TPL-11
     if model.family == "gemma" and model.version and not model.at_least(3):
         return _GEMMA_TURNS
+    if _is_gemma_3(model):
+        return _GEMMA_3_TURNS
     return _call_constraints(model)
 
 
@@ -77,13 +84,19 @@ def _call_constraints(model: Model) -> Row:
     # TPL-12, TPL-13
     if _is_gpt_oss(model):
         return {"one_call_per_message": True, "calls_without_text": True}
+    # The template of Phi-4-mini shows a message's text or its calls, that of GigaChat3 one call.
+    if model.family == "phi":
+        return {"calls_without_text": True}
+    if model.family == "gigachat":
+        return {"one_call_per_message": True}
     # TPL-02
     return {"one_call_per_message": model.family == "llama" and not model.at_least(4)}
 
 
 def _content_by_model(model: Model) -> Row:
-    """TPL-13: null content fails."""
-    return {"empty_content": ""} if _is_gpt_oss(model) else {}
+    """TPL-13: null content fails, also in the templates of Gemma 3 and Granite."""
+    refuses_null = _is_gpt_oss(model) or _is_gemma_3(model) or model.family == "granite"
+    return {"empty_content": ""} if refuses_null else {}
 
 
 def _openrouter_constraints(model: Model) -> Row:
@@ -162,7 +175,12 @@ WIRES = (
     # COMP-14, COMP-15
     make_server_wire(
         "vllm",
-        {"arguments": "json", "option_keys": _TOP_K_OPTION, "render_error": errors.render_status_code_error},
+        {
+            "arguments": "json",
+            "glued_parts": True,
+            "option_keys": _TOP_K_OPTION,
+            "render_error": errors.render_status_code_error,
+        },
         _TEMPLATE_CONSTRAINTS,
         by_model=_template_constraints,
         dialect_by_model=_content_by_model,
@@ -173,6 +191,7 @@ WIRES = (
         "llama.cpp",
         {
             "arguments": "json",
+            "glued_parts": True,
             "template_options": True,
             "option_keys": _TOP_K_OPTION,
             "empty_content": "",

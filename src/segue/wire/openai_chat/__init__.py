@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from segue.models import Model, cache_by_model
+from segue.models import Model, cache_by_model, parse_model
 from segue.render.constraints import Constraints
 from segue.wire.base import BodyTool, RenderContext, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
@@ -248,18 +248,48 @@ def make_server_wire(
     by_model: Callable[[Model], Row] = _no_model_changes,
     dialect_by_model: Callable[[Model], Row] = _fields_by_model,
     ids: Callable[[Model], IdScheme] = OPENAI_DIALECT.ids,
+    served_model: str | None = None,
 ) -> Wire:
-    """Build the wire of a server profile.
+    """Build the wire of a server profile. The rules of `served_model` apply to models whose name has no known family.
 
     `dialect` and `constraints` hold the fields of `ChatDialect` and `Constraints` that differ; `by_model` returns the
     constraints that depend on the model, `dialect_by_model` such fields of the dialect.
     """
 
+    def served(model: Model) -> Model:
+        return model if model.family or served_model is None else parse_model(served_model)
+
     @cache_by_model
     def constraints_of(model: Model) -> Constraints:
+        model = served(model)
         id_pattern = {"id_pattern": ids(model).pattern}
         row = {**_SERVER_CONSTRAINTS, **constraints, **by_model(model), **id_pattern}
         return msgspec.structs.replace(OPENAI_DIALECT.constraints(model), **row)
 
-    fixed = {"kind": "server", "profile": name, "constraints": constraints_of, "ids": ids, "by_model": dialect_by_model}
-    return make_wire(msgspec.structs.replace(OPENAI_DIALECT, **{**_SERVER_DIALECT, **dialect, **fixed}))
+    def ids_of(model: Model) -> IdScheme:
+        return ids(served(model))
+
+    def fields_of(model: Model) -> Row:
+        return dialect_by_model(served(model))
+
+    @lru_cache(maxsize=64)
+    def serving(model: str) -> Wire:
+        return make_server_wire(
+            name,
+            dialect,
+            constraints,
+            by_model=by_model,
+            dialect_by_model=dialect_by_model,
+            ids=ids,
+            served_model=model,
+        )
+
+    fixed: Row = {
+        "kind": "server",
+        "profile": name,
+        "constraints": constraints_of,
+        "ids": ids_of,
+        "by_model": fields_of,
+    }
+    wire = make_wire(msgspec.structs.replace(OPENAI_DIALECT, **{**_SERVER_DIALECT, **dialect, **fixed}))
+    return msgspec.structs.replace(wire, served_model=served_model, serving=serving)

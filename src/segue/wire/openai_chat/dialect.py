@@ -104,6 +104,8 @@ class ChatDialect(Struct, frozen=True, dict=True):
     """The content of a message that has only calls."""
     content_parts: bool = True
     """Whether content may be a list of text parts; if not, texts are joined with line breaks."""
+    glued_parts: bool = False
+    """Whether chat templates put text parts together without white space: such texts are joined with an empty line."""
     media: frozenset[str] = frozenset({"image"})
     """Media kinds accepted in user messages."""
     string_media: bool = False

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from segue.canonical.blocks import join_texts
+from segue.canonical.blocks import join_paragraphs, join_texts
 from segue.canonical.fast_history import (
     REASONING,
     SYSTEM,
@@ -108,7 +108,12 @@ def chat_fast_path(dialect: ChatDialect) -> FastPath:
         parse=partial(_parse, dialect=dialect),
         render=partial(_render, dialect=dialect),
         is_reply=lambda item: isinstance(item, _Assistant),
+        can_pass_through=lambda items: not (dialect.glued_parts and any(map(_has_several_parts, items))),
     )
+
+
+def _has_several_parts(item: _Message) -> bool:
+    return isinstance(item.content, list) and len(item.content) > 1
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -239,4 +244,6 @@ def _render_content(content: Content, dialect: ChatDialect) -> _Content:
         return content
     if not dialect.content_parts:
         return join_texts(content)
+    if dialect.glued_parts:
+        return join_paragraphs(content)
     return content[0] if len(content) == 1 else [_Text(text) for text in content]

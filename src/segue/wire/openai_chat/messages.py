@@ -23,6 +23,7 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
+    join_paragraphs,
     join_texts,
 )
 from segue.canonical.ids import raw_id_or_none
@@ -261,11 +262,27 @@ def render_messages(messages: Sequence[Message], system: Sequence[Text], context
             case "system":
                 role = "developer" if context.dialect.developer_role and not head else "system"
                 rendered.append(_render_text_message(message, role, context))
-    return (
-        [_drop_unknown_message_keys(message, context) for message in rendered]
-        if context.dialect.allowed_keys
-        else rendered
-    )
+    if context.dialect.glued_parts:
+        rendered = [_join_text_parts(message) for message in rendered]
+    if context.dialect.allowed_keys:
+        rendered = [_drop_unknown_message_keys(message, context) for message in rendered]
+    return rendered
+
+
+def _join_text_parts(message: JsonObject) -> JsonObject:
+    """Join neighbouring text parts of a message; returns the same object if there are none."""
+    content: object = message.get("content")
+    if not isinstance(content, list):
+        return message
+    joined: list[JsonObject] = []
+    for part in cast("list[JsonObject]", content):
+        if joined and part.get("type") == joined[-1].get("type") == "text":
+            joined[-1] = {**joined[-1], "text": join_paragraphs([joined[-1]["text"], part["text"]])}
+        else:
+            joined.append(part)
+    if len(joined) == len(cast("list[JsonObject]", content)):
+        return message
+    return {**message, "content": joined[0]["text"] if len(joined) == 1 else joined}
 
 
 def _drop_unknown_message_keys(message: JsonObject, context: ChatContext) -> JsonObject:

@@ -171,7 +171,7 @@ def _is_in_container(item: JsonObject) -> bool:
 
 
 def _is_server_run(item: JsonObject) -> bool:
-    return item.get("execution") == "server" or not item.get("call_id")
+    return item.get("execution") != "client" or not item.get("call_id")
 
 
 CALL_TYPES: dict[str, CallType] = {
