@@ -54,7 +54,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak bench frameworks clients recorded sdks templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak compare bench frameworks clients recorded sdks templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,10 @@ soak: setup ## the properties at length: 80 times the examples, thousands of kil
 	@SEGUE_SOAK=1 $(PYTEST) --timeout=0 $(SOAK) $(ARGS)
 	@SEGUE_SOAK=1 $(PYTEST) --timeout=0 -m hypothesis $(SOAK:%=--ignore=%) $(ARGS)
 	@$(BIN)/python -m tests.gateway.load
+
+compare: setup ## compare bodies, reports and replies with those of an earlier commit: BASE=COMMIT (ARGS="--sessions 500")
+	@test -n "$(BASE)" || { echo "set BASE to a commit" >&2; exit 2; }
+	@$(BIN)/python -m tests.compare $(ARGS) "$(BASE)"
 
 bench: $(BENCH)/ready-$(HERE) ## run each script in benchmarks/ beside its peers, in an environment of its own
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BENCH)/bin/python "$$script" $(ARGS); done
