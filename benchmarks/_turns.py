@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from _measure import decode, encode, time_once
 
-from segue import fast
 from segue.bridge import Bridge, Route, Router
 from segue.bridge.actions import Load, ResponseHead, Save, Send, Write
 from segue.bridge.driver import Read, drive
@@ -22,6 +21,7 @@ from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint
 from segue.bridge.secret import Secret
+from segue.conversion import sessions
 
 TURNS = (20, 80, 120, 160)
 HEADER = [
@@ -215,7 +215,7 @@ def measure_turns(modes: Sequence[Mode], rounds: int) -> Iterator[list[str]]:
     """Yield the rows of the table. Sessions of all modes grow in turns; each round has its own ones."""
     costs = [Costs() for _ in modes]
     for number in range(rounds):
-        fast.clear()
+        sessions.clear()
         sessions = [Session(mode, number) for mode in modes]
         for turn in range(TURNS[-1] + _NEIGHBOURS + 1):
             for session, cost in zip(sessions, costs, strict=True):
@@ -242,7 +242,7 @@ def _measure_turn(session: Session, cost: Costs, turn: int) -> None:
 
 def _measure_elsewhere(session: Session, cost: Costs) -> None:
     for turn, data in session.bodies.items():
-        fast.conversations.clear()
+        sessions.conversations.clear()
         bridge = session.open_bridge()
         seconds = time_once(lambda data=data, bridge=bridge: session.send(data, bridge))
         cost.elsewhere[turn] = min(cost.elsewhere.get(turn, seconds), seconds)

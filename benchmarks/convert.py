@@ -26,7 +26,7 @@ from _peers import peers
 from _transcripts import RENDERERS, SIZES, body
 
 import segue
-from segue import fast
+from segue.conversion import sessions
 
 FIRST_USE = """
 import segue
@@ -44,7 +44,7 @@ def conversion(data: bytes, source: str, target: str) -> Work:
     """Return a conversion with an empty memory."""
 
     def convert() -> bytes:
-        fast.clear()
+        sessions.clear()
         return segue.convert(data, source=source, target=target).data
 
     return convert

@@ -1,6 +1,6 @@
 """The speed of `segue.convert` on recorded runs of real clients, as a multiple of the floor.
 
-The floor is msgspec's untyped decode and encode of the same bytes. Before each repetition the memory of `segue.fast`
+The floor is msgspec's untyped decode and encode of the same bytes. Before each repetition the memory
 is cleared and a text of the first message is changed, so that no repetition profits from another. All targets run in
 turns in one process, and the least CPU time of several rounds counts.
 
@@ -23,7 +23,7 @@ from _runs import Run, load_runs, vary
 from grow import grow
 
 import segue
-from segue import fast
+from segue.conversion import sessions
 
 TARGETS = ("anthropic", "openai-chat", "openai-responses", "gemini", "bedrock", "mistral", "kimi")
 # A body above this size counts as large.
@@ -53,7 +53,7 @@ def replay(run: Run, target: str, rounds: int) -> float:
     best = [float("inf")] * len(run.requests)
     floors = best.copy()
     for number in range(rounds):
-        fast.clear()
+        sessions.clear()
         for index, request in enumerate(vary(run.requests, number)):
             floors[index] = min(floors[index], time_once(floor(request)))
             best[index] = min(best[index], time_once(convert(request, run, target)))
@@ -66,7 +66,7 @@ def convert_cold(run: Run, target: str, rounds: int) -> list[Sample]:
     for request in run.requests:
         best = floor_time = float("inf")
         for varied in vary([request] * rounds, 0):
-            fast.clear()
+            sessions.clear()
             floor_time = min(floor_time, time_once(floor(varied)))
             best = min(best, time_once(convert(varied, run, target)))
         samples.append(Sample(len(request), best, floor_time))
@@ -78,7 +78,7 @@ def convert_last(run: Run, target: str, rounds: int, *, size: int = 0) -> float:
     requests = grow(run, items=400, size=size, count=EARLIER + 1)
     best = floor_time = float("inf")
     for number in range(rounds):
-        fast.clear()
+        sessions.clear()
         *earlier, last = vary(requests, number)
         for request in earlier:
             convert(request, run, target)()
@@ -99,7 +99,7 @@ def read_replies(run: Run, rounds: int) -> tuple[float, float]:
     }
     conversion = whole = streamed = float("inf")
     for number in range(rounds):
-        fast.clear()
+        sessions.clear()
         (varied,) = vary([request], number)
         conversion = min(conversion, time_once(convert(varied, run, "openai-chat")))
         converted = segue.convert(varied, source=run.source, target="openai-chat")
@@ -163,7 +163,7 @@ def peer_table(runs: Iterable[Run], rounds: int) -> str:
         floors = float("inf")
         request = run.requests[-1]
         for number in range(rounds):
-            fast.clear()
+            sessions.clear()
             (varied,) = vary([request], number)
             floors = min(floors, time_once(floor(varied)))
             for name, work in peers.items():

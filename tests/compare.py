@@ -219,7 +219,7 @@ def convert_all(path: str) -> None:
 
 def find_clear() -> Callable[[], None]:
     """Return the function that empties the memory, wherever the commit has it."""
-    names = ("segue.convert.sessions", "segue.fast")
+    names = ("segue.conversion.sessions", "segue.fast")
     module = next(
         name for name in names if importlib.util.find_spec(name.rpartition(".")[0]) and importlib.util.find_spec(name)
     )

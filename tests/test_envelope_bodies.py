@@ -9,17 +9,17 @@ import pytest
 
 import segue
 from benchmarks._transcripts import RENDERERS, Call, Turn
-from segue import fast
 from segue.bridge.envelopes import Binding, EnvelopeKeys, seal
 from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.values import is_envelope
-from segue.pipeline import ConvertJob
+from segue.conversion import sessions
 from segue.wire.registry import WIRES
 from tests.bodies import Body
 from tests.bodies import anthropic as a
 from tests.bodies import bedrock as b
 from tests.bodies import gemini as g
 from tests.bodies import responses as r
+from tests.properties.whole import convert_whole
 
 ORIGIN = Origin("kimi", "kimi-k2-thinking", identity="absent")
 BINDING = Binding("kimi", "https://api.example/v1", "", "kimi-k2-thinking")
@@ -192,7 +192,7 @@ def test_thinking_of_a_server_that_checks_no_signatures() -> None:
     assert FINDING in findings(converted.report)
 
 
-# ------------------------------------------------------------------------------------------------------- the fast path
+# --------------------------------------------------------------------------------------------------- a remembered body
 
 SOURCES = ("anthropic", "bedrock", "gemini", "mistral", "openai-responses")
 
@@ -225,35 +225,15 @@ def _objects_in(value: Any) -> list[Body]:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_fast_path_declines(source: str) -> None:
-    for target in {source, "openai-chat", "kimi"}:
-        job = ConvertJob(target=WIRES[target], source=WIRES[source])
-        fast.clear()
-        assert fast.convert_regular(json.dumps(long_body(source)).encode(), job) is not None
-        for sealed_round in (0, 7, 11):
-            data = json.dumps(long_body(source, sealed_round=sealed_round)).encode()
-            assert fast.convert_regular(data, job) is None
-
-
-@pytest.mark.parametrize(("api", "model", "body"), ROWS)
-def test_the_fast_path_declines_short_bodies(api: str, model: str | None, body: Body) -> None:
-    job = ConvertJob(target=WIRES[api], source=WIRES[api], model=model)
-    assert fast.convert_regular(json.dumps(body).encode(), job) is None
-
-
-@pytest.mark.parametrize("source", SOURCES)
 def test_a_conversation_that_is_remembered(source: str) -> None:
     """A longer body of the same conversation has an envelope in its newest reply, then in an earlier one."""
     for target in (source, "openai-chat"):
         bodies = [long_body(source, rounds, sealed_round=rounds - 1 if rounds == 4 else None) for rounds in (2, 3, 4)]
         bodies += [long_body(source, rounds, sealed_round=3) for rounds in (5, 6)]
-        fast.clear()
-        remembered = [segue.convert(json.dumps(body), source=source, target=target) for body in bodies]
-        fast.enable(False)
-        try:
-            expected = [segue.convert(json.dumps(body), source=source, target=target) for body in bodies]
-        finally:
-            fast.enable(True)
+        sessions.clear()
+        given = [json.dumps(body).encode() for body in bodies]
+        remembered = [segue.convert(data, source=source, target=target) for data in given]
+        expected = [convert_whole(data, source=source, target=target) for data in given]
         assert [result.data for result in remembered] == [result.data for result in expected]
         assert [result.report.to_dict() for result in remembered] == [result.report.to_dict() for result in expected]
         assert not any(b"segueSealed" in result.data for result in remembered)

@@ -12,7 +12,7 @@ import segue
 import segue.ids
 from scripts import generate_literals
 
-SUBMODULES = "segue._convert, segue._conversation, segue._repair, segue.ids, segue.pipeline, segue.wire.registry"
+SUBMODULES = "segue._convert, segue._conversation, segue._repair, segue.ids, segue.conversion, segue.wire.registry"
 ID_FUNCTIONS = [
     "canonical_tool_id",
     "normalize_to_anthropic_tool_id",

@@ -12,7 +12,7 @@ from benchmarks._transcripts import body
 from segue._stream import render_reply_body
 from segue.canonical.blocks import Block, Origin, Text, ToolCall
 from segue.canonical.request import Reply, Usage
-from segue.fast import clear
+from segue.conversion.sessions import clear
 from segue.render.report import Report
 from segue.wire.registry import WIRES
 from tests.work import count_work
@@ -43,21 +43,18 @@ def test_cost_of_a_reply_does_not_depend_on_the_history(source: str, target: str
         converted.report = Report()
         return count_work(lambda: (converted.reply(reply), converted.stream()))
 
-    # The first conversions of each size make templates.
     clear()
-    for size in (60, 240, 60, 240):
-        convert_reply(size)
+    convert_reply(60)
     assert convert_reply(240) == convert_reply(60)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)
-def test_ids_are_the_same_on_both_paths(source: str, target: str) -> None:
+def test_ids_are_the_same_for_a_dict_and_for_bytes(source: str, target: str) -> None:
     """Also ids that the history has already: of its first call, and the one that a call without an id gets."""
     data = BODIES[source, 60]
     whole: dict[str, Any] = msgspec.json.decode(data)
-    # The fast path converts a second body.
-    slow, _, fast = (segue.convert(given, source=source, target=target) for given in (whole, data, data))
+    slow, fast = (segue.convert(given, source=source, target=target) for given in (whole, data))
     sent_ids = [sent_id for _, sent_id in slow.report.emitted_calls]
     raw_ids = ("call_new", None, sent_ids[0], sent_ids[-1], *slow.report.seen[:1])
     for raw_id in raw_ids:
@@ -67,7 +64,7 @@ def test_ids_are_the_same_on_both_paths(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_call_ids_of_the_history_are_not_repeated(source: str) -> None:
-    _, converted = (segue.convert(BODIES[source, 60], source=source, target=source) for _ in range(2))
+    converted = segue.convert(BODIES[source, 60], source=source, target=source)
     sent_ids = [sent_id for _, sent_id in converted.report.emitted_calls]
     parse_reply = WIRES[source].parse_reply
     for raw_id in (sent_ids[0], sent_ids[-1]):
@@ -75,14 +72,13 @@ def test_call_ids_of_the_history_are_not_repeated(source: str) -> None:
         assert reply.calls[0].origin.raw_id not in sent_ids
 
 
-def test_result_of_an_earlier_call_is_paired_on_both_paths() -> None:
+def test_result_of_an_earlier_call_is_paired() -> None:
     """A hosted result without its call in the reply: the messages of the history are parsed."""
     data = BODIES["anthropic", 60]
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [result]}
     reply = {**message, "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}}
-    slow, _, fast = (
-        segue.convert(given, source="anthropic", target="anthropic")
-        for given in (msgspec.json.decode(data), data, data)
+    slow, fast = (
+        segue.convert(given, source="anthropic", target="anthropic") for given in (msgspec.json.decode(data), data)
     )
     assert fast.reply(reply) == slow.reply(reply)

@@ -14,7 +14,6 @@ WIRE_PACKAGES = [name.replace("-", "_") for name, wire in WIRES.items() if wire.
 REQUIRED = {"__init__", "items", "request", "options", "reply", "stream_in", "stream_out"}
 OPTIONAL = {
     "assembler": "what servers stream in many ways: calls of Chat Completions, items of Responses",
-    "fast": "not every wire has a fast path",
 }
 OWN_LIMIT = 3
 NOT_COUNTED = {
@@ -23,7 +22,7 @@ NOT_COUNTED = {
     "gemini": {
         "fields": "types of the vendor",
         "request_types": "types of the vendor",
-        "results": "the content of function responses; the catalog and the fast path share it",
+        "results": "the content of function responses; the catalog shares it",
     },
     "openai_chat": {"reasoning": "the keys of reasoning in messages; messages and stream_in share them"},
     "openai_responses": {
@@ -56,11 +55,6 @@ def test_required_modules(package: str) -> None:
 def test_at_most_three_modules_of_its_own(package: str) -> None:
     own = modules_of(package) - REQUIRED - OPTIONAL.keys() - NOT_COUNTED.get(package, {}).keys()
     assert len(own) <= OWN_LIMIT, sorted(own)
-
-
-def test_the_fast_path_is_in_fast() -> None:
-    for package, wire in zip(WIRE_PACKAGES, (wire for wire in WIRES.values() if wire.kind == "wire"), strict=True):
-        assert (wire.fast_path is not None) == ("fast" in modules_of(package)), package
 
 
 def test_no_module_is_too_long() -> None:

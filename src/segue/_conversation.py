@@ -33,9 +33,11 @@ from segue.canonical.request import Options, Reply, Request, Tool
 from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_settings
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
+from segue.conversion.convert import report_conflicting_results, report_dropped_model
+from segue.conversion.segments import ExtendedBody, RenderedPrefix
+from segue.conversion.target import RenderTarget
 from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import is_other_model, parse_model, resolve_alias
-from segue.pipeline import report_conflicting_results, report_dropped_model
 from segue.render.chained_report import ChainedReport
 from segue.render.constraints import (
     HostedPolicy,
@@ -47,8 +49,6 @@ from segue.render.constraints import (
 from segue.render.reasoning_prefix import digest_transcript, record_prefixes
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.render_target import RenderTarget
-from segue.rendered_prefix import ExtendedBody, RenderedPrefix
 from segue.reply import map_reply, parse_reply
 from segue.wire.base import Fetch, validate_fetch
 from segue.wire.detect_body import detect_source

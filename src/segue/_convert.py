@@ -15,14 +15,14 @@ from segue.canonical.json import encode_json, parse_json_object, reject_duplicat
 from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, wrap_messages
+from segue.conversion.convert import ConvertJob, RenderedBody, convert_request
+from segue.conversion.sent import BodyFields, SentBody, encode_edges
+from segue.conversion.sessions import conversations, convert_bytes
 from segue.errors import InputError, require_string
-from segue.fast import FastConversion, convert_fast, remember
-from segue.pipeline import ConvertJob, RenderedBody, convert_request
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
 from segue.render.reasoning_prefix import digest_transcript
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.sent_body import BodyFields, SentBody, encode_edges
 from segue.wire.base import Fetch, Wire, validate_fetch
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
@@ -209,26 +209,23 @@ def convert_job(body: Body, job: ConvertJob, decoded: DecodedBody | None = None)
     `decoded` is the same body as `job.source` parses it.
     """
     encoded = bytes(body) if isinstance(body, bytes | bytearray) else None
-    conversion = convert_fast(encoded, job) if encoded is not None else None
-    if isinstance(conversion, FastConversion):
-        fast = conversion
+    continued = convert_bytes(encoded, job) if encoded is not None else None
+    if continued is not None:
         return ConvertedExchange(
-            fast.source,
+            continued.source,
             job.target,
-            fast.report,
-            sent_body=lambda: fast.sent_body,
+            continued.report,
+            sent_body=lambda: continued.sent_body,
             tool_format=job.tool_format,
-            transcript=fast.transcript,
-            data=fast.data,
+            transcript=continued.transcript,
+            data=continued.data,
         )
-    is_remembered = False
-    if conversion is None:
-        value, surrogates, *_ = decoded or parse_json_object(body)
-        conversion = convert_request(
-            value, job, replaced_surrogates=surrogates, parsed=None if decoded is None else decoded.request
-        )
-        reject_duplicate_key(body, conversion.source.conversation_key)
-        is_remembered = encoded is not None and not surrogates and remember(encoded, conversion, job)
+    value, surrogates, *_ = decoded or parse_json_object(body)
+    conversion = convert_request(
+        value, job, replaced_surrogates=surrogates, parsed=None if decoded is None else decoded.request
+    )
+    reject_duplicate_key(body, conversion.source.conversation_key)
+    is_remembered = encoded is not None and not surrogates and conversations.add(encoded, conversion, job)
     rendered = conversion.rendered
     return ConvertedExchange(
         conversion.source,
@@ -245,7 +242,9 @@ def convert_job(body: Body, job: ConvertJob, decoded: DecodedBody | None = None)
 def _build_sent_body(request: Request, rendered: RenderedBody, target: Wire) -> SentBody:
     fields = {key: value for key, value in rendered.body.items() if key != target.conversation_key}
     edges = encode_edges(rendered.body.get(target.conversation_key))
-    return SentBody(BodyFields(request, rendered.names, fields), CallHistory(lambda: request.messages), edges)
+    return SentBody(
+        BodyFields(request, rendered.names, fields), CallHistory(lambda: request.messages, calls=rendered.calls), edges
+    )
 
 
 def build_policy(**values: str) -> Policy:

@@ -7,8 +7,8 @@ from typing import Any
 
 from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Request
+from segue.conversion.target import RenderTarget
 from segue.render.report import Report
-from segue.render_target import RenderTarget
 from segue.reply import ReplyReader, SentRequest
 from segue.wire.names import NameMap
 

@@ -10,9 +10,9 @@ from segue._literals import Api, ToolFormat
 from segue.canonical.contents import summarize
 from segue.canonical.json import encode_json, parse_json, to_plain_json
 from segue.canonical.request import Options, Request, Tool
+from segue.conversion.convert import report_surrogates
 from segue.errors import InputError, UndetectedApiError, require_string
 from segue.models import parse_model
-from segue.pipeline import report_surrogates
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript

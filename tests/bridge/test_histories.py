@@ -12,13 +12,13 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from segue import fast
 from segue.bridge import Bridge, Route, Router
 from segue.bridge.entries import EntryMemory
 from segue.bridge.histories import HistoryMemory
 from segue.bridge.providers import Endpoint
 from segue.canonical.blocks import Thinking
 from segue.canonical.json import encode_json
+from segue.conversion import sessions
 from segue.wire.registry import WIRES
 from tests.bridge.exchanges import KEYS, MODELS, NOW, Answer, Response, carry_out, endpoint, make_reply, path_of, whole
 from tests.bridge.test_reasoning_routes import add_reminder
@@ -33,9 +33,9 @@ STEPS = ("think", "think", "think", "speak", "repeat", "switch", "worker", "rewi
 
 @pytest.fixture(autouse=True)
 def cleared() -> Iterator[None]:
-    fast.clear()
+    sessions.clear()
     yield
-    fast.clear()
+    sessions.clear()
 
 
 def copy_entries(memory: EntryMemory) -> EntryMemory:
@@ -182,14 +182,14 @@ def test_requests_are_those_of_a_bridge_without_memory(
     caller: str, has_store: bool, api: str, steps: list[str]
 ) -> None:
     note(f"{caller} on {api}: {steps}")
-    fast.clear()
+    sessions.clear()
     carry_out_steps(caller, api, steps, has_store=has_store)
 
 
 @pytest.mark.parametrize(("caller", "api"), list(sample(PAIRS, 6)))
 def test_each_change_of_a_conversation(caller: str, api: str) -> None:
     for step in sorted({*STEPS}):
-        fast.clear()
+        sessions.clear()
         carry_out_steps(caller, api, ["think", "think", step, "think", "speak", step, "think", "think"], has_store=True)
 
 
@@ -197,7 +197,7 @@ def test_each_change_of_a_conversation(caller: str, api: str) -> None:
 @examples(4)
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=12))
 def test_reasoning_that_is_bound_to_the_prefix(caller: str, steps: list[str]) -> None:
-    fast.clear()
+    sessions.clear()
     carry_out_steps(caller, "anthropic", steps, has_store=True, model=BOUND)
 
 

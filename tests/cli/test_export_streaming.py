@@ -25,8 +25,8 @@ from segue.canonical.request import Request, Tool
 from segue.cli.diagnosis import diagnose
 from segue.cli.export import open_export
 from segue.conformance.rule import Verdict
+from segue.conversion.pieces import Piece, render_pieces
 from segue.errors import StoreError
-from segue.render_pieces import Piece, render_pieces
 from segue.store.base import ConversationStore
 from segue.store.body import render_body
 from segue.store.events import CallCompleted, Event, MessageAdded, Rewound, SettingsChanged, Switched

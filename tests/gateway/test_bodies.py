@@ -21,11 +21,11 @@ import pytest
 from backports import zstd
 
 import segue
-from segue import fast
 from segue.bridge.body_limits import BodyLimits
 from segue.bridge.bridge import Bridge
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery
+from segue.conversion import sessions
 from segue.gateway import app
 from segue.gateway.bodies import BodyError, BodyMemory, read_body
 from segue.gateway.conversions import ConversionThreads
@@ -366,7 +366,7 @@ def test_conversations_are_not_mixed_up_in_threads() -> None:
     interval = sys.getswitchinterval()
     with serving(60) as gateway:
         expected = run_sessions(gateway, 10)
-    fast.clear()
+    sessions.clear()
     sys.setswitchinterval(1e-5)
     try:
         with serving(60, large_body=0) as gateway:

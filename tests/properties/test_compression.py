@@ -25,7 +25,7 @@ from tests.properties import checks
 from tests.properties.bodies import build_body
 from tests.properties.chaos import CHAOS
 from tests.properties.generators import scenarios, source_models
-from tests.properties.test_full_pipeline import REPLIES
+from tests.properties.test_shortcuts import REPLIES
 
 COUNTS: dict[str, Any] = {
     "estimate": None,

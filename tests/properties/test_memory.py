@@ -1,9 +1,8 @@
-"""The memory of conversations gives the bytes and findings of the full pipeline, however one is continued."""
+"""The memory of conversations gives the bytes and findings of the whole, however one is continued."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,13 +12,10 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import segue
-from segue import fast
 from segue.canonical.json import encode_json
-from segue.errors import SegueError
-from segue.fast import memory as memory_module
-from segue.fast import regular
-from segue.fast.memory import ConversationMemory
-from segue.pipeline import ConvertJob, convert_request
+from segue.conversion import sessions
+from segue.conversion.convert import ConvertJob, convert_request
+from segue.conversion.sessions import ConversationMemory
 from segue.wire.registry import WIRES
 from tests.bodies.chat import assistant, assistant_calls, call, result, user
 from tests.budget import examples
@@ -27,8 +23,9 @@ from tests.properties import checks
 from tests.properties.bodies import BUILDERS, build_body
 from tests.properties.chaos import CHAOS
 from tests.properties.generators import scenarios, valid_scenarios
-from tests.properties.test_fast_path import STYLES, repeated
 from tests.properties.test_properties import PAIRS, POLICIES, SOME_PAIRS
+from tests.properties.test_slices import STYLES, repeated
+from tests.properties.whole import check_equal, compare, convert_whole
 from tests.work import count_work
 
 Items = list[dict[str, Any]]
@@ -37,45 +34,9 @@ MARKER = {"type": "ephemeral"}
 
 @pytest.fixture(autouse=True)
 def cleared() -> Iterator[None]:
-    fast.clear()
+    sessions.clear()
     yield
-    fast.clear()
-
-
-def convert_whole(data: bytes, **job: Any) -> segue.Converted:
-    fast.enable(False)
-    try:
-        return segue.convert(data, **job)
-    finally:
-        fast.enable(True)
-
-
-def compare(data: bytes, **job: Any) -> bool:
-    """Whether the body continued a conversation; in any case the result is that of the full pipeline."""
-    try:
-        expected = convert_whole(data, **job)
-    except SegueError as error:
-        with pytest.raises(type(error), match=f"^{re.escape(str(error))}$"):
-            segue.convert(data, **job)
-        return False
-    with pytest.MonkeyPatch.context() as patch:
-        found: list[object] = []
-        for name in ("convert", "convert_regular"):
-            real = getattr(fast.conversations, name)
-            patch.setattr(fast.conversations, name, lambda *given, real=real: found.append(real(*given)) or found[-1])
-        converted = segue.convert(data, **job)
-    check_equal(converted, expected)
-    return any(result is not None for result in found)
-
-
-def check_equal(converted: segue.Converted, expected: segue.Converted) -> None:
-    assert converted.data == expected.data
-    assert converted.source == expected.source
-    assert converted.report.seen == expected.report.seen
-    assert converted.report.emitted_calls == expected.report.emitted_calls
-    assert converted.report.emitted_results == expected.report.emitted_results
-    assert converted.report.findings == expected.report.findings
-    assert converted._sent_body().reply_key == expected._sent_body().reply_key
+    sessions.clear()
 
 
 def conversation_key(body: dict[str, Any]) -> str:
@@ -118,7 +79,7 @@ def requests(draw: st.DrawFn, items: Items) -> list[Items]:
 
 def replay(body: dict[str, Any], all_items: Sequence[Items], style: str, **job: Any) -> None:
     key = conversation_key(body)
-    fast.clear()
+    sessions.clear()
     for number, items in enumerate(all_items):
         volatile = {"client_metadata": {"turn": number}} if key == "input" else {}
         data = STYLES[style]({**body, key: items, **volatile}).encode()
@@ -127,7 +88,7 @@ def replay(body: dict[str, Any], all_items: Sequence[Items], style: str, **job: 
 
 
 @SOME_PAIRS[2]
-def test_continued_bodies_equal_the_full_pipeline(source: str, target: str) -> None:
+def test_continued_bodies_equal_the_whole(source: str, target: str) -> None:
     @examples(20, items=len(PAIRS[2]))
     @given(data=st.data())
     def run(data: st.DataObject) -> None:
@@ -146,7 +107,7 @@ def test_continued_bodies_equal_the_full_pipeline(source: str, target: str) -> N
 @pytest.mark.parametrize("source", [name for name in WIRES if name in CHAOS])
 @examples(10, items=len(CHAOS))
 @given(data=st.data())
-def test_continued_odd_bodies_equal_the_full_pipeline(source: str, data: st.DataObject) -> None:
+def test_continued_odd_bodies_equal_the_whole(source: str, data: st.DataObject) -> None:
     """Results out of order, doubled, late or missing, ids repeated or empty, system messages in the middle."""
     body: dict[str, Any] = {}
     items: Items = []
@@ -177,26 +138,25 @@ def encode(items: Items, **fields: Any) -> bytes:
 @pytest.mark.parametrize("repeat_ids", [False, True])
 @pytest.mark.parametrize("target", WIRES)
 def test_conversation_is_continued(target: str, repeat_ids: bool) -> None:
-    """At once by the passes. Once it is long, two requests make a template. Also if a server numbers its calls anew."""
+    """Also if a server numbers its calls anew."""
     continued = [
         compare(encode([user("go"), *turns(0, number, repeat_ids=repeat_ids)]), target=target, source="openai-chat")
         for number in range(5, 14)
     ]
-    assert continued[:2] == [False, True]
-    assert all(continued[5:])
+    assert continued == [False] + [True] * 8
 
 
 STEPS = ("turn", "turn", "turn", "user", "text", "rewind", "rewind", "fork", "edit")
 
 
 @pytest.mark.parametrize("target", WIRES)
-def test_rewound_and_forked_conversations_equal_the_full_pipeline(target: str) -> None:
+def test_rewound_and_forked_conversations_equal_the_whole(target: str) -> None:
     """A user goes back and says something else, takes up an earlier branch, or edits a message; short and long."""
 
     @examples(4)
     @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 5)), min_size=6, max_size=16))
     def run(steps: list[tuple[str, int]]) -> None:
-        fast.clear()
+        sessions.clear()
         items: Items = [user("go")]
         branches: list[Items] = [items]
         for number, (step, size) in enumerate(steps):
@@ -261,10 +221,8 @@ def test_moved_cache_markers(target: str) -> None:
 
 @pytest.mark.parametrize("target", ["openai-responses", "azure-foundry", "anthropic"])
 @pytest.mark.parametrize("item_id", ["fc_{}", "fc_hist_{}"])
-@pytest.mark.parametrize("max_short_length", [-1, 1000])
-def test_changed_metadata(target: str, item_id: str, max_short_length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_metadata(target: str, item_id: str) -> None:
     """Clients send other metadata with each request, which same-API is sent on. Ids of segue are not."""
-    monkeypatch.setattr(fast, "_MAX_SHORT_LENGTH", max_short_length)
     items: Items = [{"role": "user", "content": "go"}]
     continued: list[bool] = []
     for number in range(10):
@@ -355,7 +313,7 @@ def test_id_of_a_call_with_several_results_is_used_again(target: str) -> None:
     job = {"target": target, "source": "openai-chat"}
     turn, again = [assistant_calls(call("a")), result("a", "one")], [assistant_calls(call("a")), result("a", "two")]
     for before, after in (([result("a", "one")], []), ([], [result("a", "one")]), ([], [result("a", "other")])):
-        fast.clear()
+        sessions.clear()
         items = [*before, user("go"), *turn, *after]
         for added in ([], again, [*again, *turns(0, 1)]):
             compare(encode([*items, *added]), **job)
@@ -403,7 +361,7 @@ def test_new_items_declare_tools(target: str, tool_format: str) -> None:
 def test_argument_with_the_name_of_a_marker(target: str) -> None:
     """A client removes the argument from a call in its history, and moves its marker."""
     for changed in range(3, 7):
-        fast.clear()
+        sessions.clear()
         for number in range(4, 9):
             items = claude_items(number)
             if number < 8:
@@ -416,7 +374,7 @@ def test_argument_with_the_name_of_a_marker(target: str) -> None:
 def test_values_that_python_compares_equal() -> None:
     """An edit that replaces 1 by 1.0 or true in the last item, whose marker moves."""
     for value in (1.0, True):
-        fast.clear()
+        sessions.clear()
         for number, argument in ((4, 1), (5, value)):
             items = claude_items(number)
             items[7]["content"][0]["input"] = {"n": argument}
@@ -464,14 +422,14 @@ def test_repeated_bodies_are_remembered_once() -> None:
     for _ in range(4):
         compare(data, target="anthropic", source="openai-chat")
         compare(encode([user("go"), *turns(0, 40)]), target="gemini", source="openai-chat")
-    assert len(fast.conversations) <= 4
+    assert len(sessions.conversations) <= 4
 
 
 def test_large_bodies_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encode([user("go"), *turns(0, 3)])
-    monkeypatch.setattr(memory_module, "MAX_BODY_SIZE", len(data) - 1)
+    monkeypatch.setattr(sessions, "MAX_BODY_SIZE", len(data) - 1)
     segue.convert(data, target="anthropic", source="openai-chat")
-    assert not len(fast.conversations)
+    assert not len(sessions.conversations)
 
 
 def test_conversations_in_several_threads() -> None:
@@ -505,30 +463,10 @@ def test_memory_is_bounded() -> None:
     assert (len(memory), memory.size) == (0, 0)
 
 
-def test_memory_of_regular_conversations_is_bounded() -> None:
-    memory = ConversationMemory(max_count=3, max_size=100_000)
-    job = ConvertJob(target=WIRES["anthropic"], source=WIRES["openai-chat"])
-    continued = 0
-    for number in range(8):
-        for length in (30, 31, 32):
-            data = encode([user(f"go {number}"), *turns(0, length)])
-            if memory.convert_regular(data, job) is not None:
-                continued += 1
-                continue
-            converted = regular.convert_regular(data, job)
-            if isinstance(converted, tuple) and converted[1] is not None:
-                memory.add_regular(data, converted[1], job)
-            assert len(memory) <= 3
-            assert memory.size <= 100_000
-    assert continued > 8
-    memory.clear()
-    assert (len(memory), memory.size) == (0, 0)
-
-
 @pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-responses"])
 def test_work_of_one_more_request_does_not_grow(target: str) -> None:
     def work(length: int) -> int:
-        fast.clear()
+        sessions.clear()
         for number in (length - 2, length - 1, length):
             segue.convert(encode([user("go"), *turns(0, number)]), target=target, source="openai-chat")
         data = encode([user("go"), *turns(0, length + 1)])

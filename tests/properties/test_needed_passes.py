@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from segue.canonical.contents import summarize
 from segue.canonical.request import Request
+from segue.conversion.convert import render_for
 from segue.errors import SegueError
-from segue.pipeline import render_for
 from segue.render import passes
 from segue.render.constraints import Policy
 from segue.render.draft import Draft

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import segue
-from segue import render_target
 from segue.canonical.blocks import Media, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply
+from segue.conversion import target as render_target
 from segue.render.report import Finding
 from segue.wire.registry import WIRES
 from tests.budget import examples

@@ -1,4 +1,4 @@
-"""Several sessions at once, with edits, forks and damaged bytes: each request converts as by the full pipeline."""
+"""Several sessions at once, with edits, forks and damaged bytes: each request converts as the whole."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import segue
-from segue import fast, rendered_prefix
 from segue._stream import render_reply_body
 from segue.canonical.blocks import Origin, Text, ToolCall
 from segue.canonical.request import Reply, Usage
+from segue.conversion import segments, sessions, slices
 from segue.errors import SegueError
-from segue.fast import body_template, large
 from segue.wire.detect_body import detect_source
 from segue.wire.registry import WIRES
 from tests.budget import examples
 from tests.properties import checks
 from tests.properties.client_turns import TurnMaker, form_of
-from tests.properties.test_fast_path import STYLES
 from tests.properties.test_properties import POLICIES
+from tests.properties.test_slices import STYLES
+from tests.properties.whole import convert_whole
 
 Body = dict[str, Any]
 Items = list[dict[str, Any]]
@@ -210,10 +210,10 @@ def reply_of(target: str) -> Body:
     return render_reply_body(Reply((Text("Yes."), call), "tool_calls", Usage(1, 1), "r", "m"), target)[0]
 
 
-def convert(data: bytes, *, reply: bool, **job: Any) -> Any:
+def see(convert: Callable[..., segue.Converted], data: bytes, *, reply: bool, **job: Any) -> Any:
     """All that a caller can see of a conversion, or its error."""
     try:
-        converted = segue.convert(data, **job)
+        converted = convert(data, **job)
     except SegueError as error:
         return type(error), str(error)
     report = converted.report
@@ -222,26 +222,20 @@ def convert(data: bytes, *, reply: bool, **job: Any) -> Any:
 
 
 def compare(data: bytes, *, reply: bool, **job: Any) -> None:
-    found = convert(data, reply=reply, **job)
-    fast.enable(False)
-    try:
-        assert found == convert(data, reply=reply, **job)
-    finally:
-        fast.enable(True)
+    found = see(segue.convert, data, reply=reply, **job)
+    assert found == see(convert_whole, data, reply=reply, **job)
 
 
 @pytest.fixture(params=["usual", "low"], autouse=True)
 def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The usual thresholds, and low ones: conversations are cut at once, and the fast path converts short ones."""
+    """The usual thresholds, and low ones: conversations are cut at once, and those of 3 kB converted in slices."""
     if request.param == "low":
-        monkeypatch.setattr(rendered_prefix, "_STEP", 2)
-        monkeypatch.setattr(body_template, "_MAX_EXTRA_EVENTS", 1)
-        monkeypatch.setattr(fast, "_MAX_SHORT_LENGTH", 2)
-        monkeypatch.setattr(large, "MIN_SIZE", 3000)
-        monkeypatch.setattr(large, "_SLICE_SIZE", 400)
-    fast.clear()
+        monkeypatch.setattr(segments, "_STEP", 2)
+        monkeypatch.setattr(sessions, "MIN_SIZE", 3000)
+        monkeypatch.setattr(slices, "_SLICE_SIZE", 400)
+    sessions.clear()
     yield
-    fast.clear()
+    sessions.clear()
 
 
 @examples(4)

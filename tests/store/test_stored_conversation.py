@@ -16,7 +16,7 @@ import segue
 from segue.canonical.blocks import Media, Origin, Text, Thinking, ToolCall
 from segue.canonical.compress import STRATEGIES
 from segue.canonical.request import Reply, Usage
-from segue.rendered_prefix import RenderedPrefix
+from segue.conversion.segments import RenderedPrefix
 from segue.store.conversation import StoredConversation
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore

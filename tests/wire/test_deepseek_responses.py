@@ -138,7 +138,7 @@ def test_profile_belongs_to_one_api(api: str, profile: Any, message: str):
 
 
 def test_large_body_is_repaired_too():
-    """The fast path must not send a body whose order is refused."""
+    """A body whose order is refused is not sent as it is."""
     turns = [
         item for n in range(200) for item in (call(f"a{n}"), call(f"b{n}"), output(f"b{n}"), output(f"a{n}"), SAID)
     ]

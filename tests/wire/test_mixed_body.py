@@ -286,7 +286,7 @@ def test_body_of_another_api_is_still_rejected() -> None:
         segue.convert(claude, source="openai-chat", target="gemini")
 
 
-def test_fast_path_and_conversation_give_the_same_body() -> None:
+def test_bytes_and_conversation_give_the_same_body() -> None:
     filler = [
         message
         for index in range(60)
@@ -296,7 +296,6 @@ def test_fast_path_and_conversation_give_the_same_body() -> None:
     body = {**mixed, "messages": [*filler, *mixed["messages"]]}
     for target in ("openai-chat", "anthropic", "gemini"):
         full = segue.convert(body, source="openai-chat", target=target)
-        # The fast path converts a second body.
         _, fast = (segue.convert(encode_json(body), source="openai-chat", target=target) for _ in range(2))
         assert fast.data == full.data
         assert fast.report.findings == full.report.findings

@@ -17,9 +17,9 @@ from segue.canonical.blocks import Code, Media, Message, Opaque, Origin, Text, T
 from segue.canonical.codec import dumps, loads
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
+from segue.conversion.convert import render_for
 from segue.errors import InputError
 from segue.models import parse_model
-from segue.pipeline import render_for
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.wire.base import ApiError

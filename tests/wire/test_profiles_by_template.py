@@ -11,11 +11,11 @@ import pytest
 
 import segue
 from segue.canonical.json import encode_json
-from segue.fast import FastConversion, convert_regular
-from segue.pipeline import ConvertJob, convert_request
-from segue.wire.registry import SERVERS, WIRES
+from segue.conversion import sessions
+from segue.wire.registry import WIRES
 from tests.bodies.chat import assistant, call, result, user
 from tests.bodies.chat import compatible_calls as assistant_calls
+from tests.properties.whole import compare
 from tests.wire.test_profiles import TOOL, convert_for_profile
 
 SYSTEM = {"role": "system", "content": "s"}
@@ -96,7 +96,7 @@ def test_qwen_needs_a_user_message_and_no_later_system_text(profile: str) -> Non
 @pytest.mark.parametrize("source", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("model", ["gpt-oss-120b", "Llama-3.1-8B", "mistral-small-3.2", "Qwen3.5-4B", "GLM-4.6"])
 @pytest.mark.parametrize("profile", [*TEMPLATE_SERVERS, "ollama"])
-def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) -> None:
+def test_a_longer_conversation_gives_the_same_body(profile: str, model: str, source: str) -> None:
     turns: list[dict[str, Any]] = []
     for number in range(6):
         ids = [f"call_{number}{letter}" for letter in "abc"]
@@ -109,12 +109,12 @@ def test_fast_path_gives_the_same_body(profile: str, model: str, source: str) ->
     body: Any = {"messages": [SYSTEM, *turns, user()], "tools": [TOOL]}
     if source != "openai-chat":
         body = segue.convert(body, source="openai-chat", target=source).body
-    job = ConvertJob(SERVERS[profile], WIRES[source], base_wire=WIRES["openai-chat"], model=model)
-    convert_regular(encode_json(body), job)
-    fast, rendered = convert_regular(encode_json(body), job), convert_request(body, job).rendered
-    if isinstance(fast, FastConversion):
-        assert fast.data == encode_json(rendered.body)
-        assert fast.report.to_dict() == rendered.report.to_dict()
+    sessions.clear()
+    key = WIRES[source].conversation_key
+    ends = [index + 1 for index, item in enumerate(body[key]) if item["role"] == "user"]
+    for end in ends:
+        data = encode_json({**body, key: body[key][:end]})
+        compare(data, source=source, target="openai-chat", profile=profile, model=model)
 
 
 @pytest.mark.parametrize("profile", [*TEMPLATE_SERVERS, "ollama"])

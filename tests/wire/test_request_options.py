@@ -12,11 +12,11 @@ import pytest
 
 import segue
 from segue.canonical.json import encode_json
-from segue.fast import FastConversion, convert_regular
-from segue.pipeline import ConvertJob, convert_request
+from segue.conversion import sessions
 from segue.render.constraints import TEXTS
 from segue.wire.registry import WIRES
 from tests.bodies.chat import call, tool
+from tests.properties.whole import compare
 
 OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": OBJECT}}
@@ -126,19 +126,14 @@ def test_no_json_instruction_for_same_api(target: str) -> None:
 
 @pytest.mark.parametrize("first", ["hi", "json?"])
 @pytest.mark.parametrize("target", ["openai-responses", "qwen", "deepseek"])
-def test_fast_path_adds_the_same_json_instruction(target: str, first: str) -> None:
+def test_a_longer_conversation_has_the_same_json_instruction(target: str, first: str) -> None:
     reply = {"role": "assistant", "content": "a"}
     other = "json?" if first == "hi" else "hi"
-    job = ConvertJob(target=WIRES[target], source=WIRES["openai-chat"])
+    sessions.clear()
     for text in (other, first):
-        value = chat(text, reply, "more", response_format=JSON)
-        # The first conversion makes the template, the second one uses it.
-        convert_regular(encode_json(value), job)
-        fast = convert_regular(encode_json(value), job)
-        assert isinstance(fast, FastConversion)
-        full = convert_request(value, job)
-        assert fast.data == encode_json(full.rendered.body)
-        assert fast.report.findings == full.rendered.report.findings
+        for more in (), (reply, "again"):
+            value = chat(text, reply, "more", *more, response_format=JSON)
+            compare(encode_json(value), source="openai-chat", target=target)
 
 
 # --------------------------------------------------------------------------------------------------------- tool choice

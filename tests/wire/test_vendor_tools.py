@@ -359,7 +359,7 @@ def test_gemini_computer_use_actions() -> None:
     assert "drag_and_drop" not in names
 
 
-def test_fast_path_defers_the_same_tools() -> None:
+def test_bytes_defer_the_same_tools() -> None:
     turns: list[Body] = [{"role": "user", "content": "go"}]
     for number in range(200):
         name = "rare" if number == 100 else "look"

@@ -22,9 +22,9 @@ from segue.bridge.routes import Route
 from segue.bridge.upstream_body import keep_stateless, place_cache_fields, prepend_fields
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply, Usage
+from segue.conversion.convert import ConvertJob
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
-from segue.pipeline import ConvertJob
 from segue.reply import ReadReply, ReplyOptions, SentRequest, read_reply
 from segue.wire.base import ApiError, Wire
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits

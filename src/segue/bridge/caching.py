@@ -16,9 +16,8 @@ from typing import Any, TypeAlias, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from segue.canonical.json import encode_json
+from segue.canonical.json import decode_members, encode_json
 from segue.models import Model, parse_model
-from segue.wire.fast_path import decode_members
 
 # Anthropic and Bedrock accept 4 markers in a body: on the last tool, the last system block, and these messages.
 _MARKED_MESSAGES = 2

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from segue.bridge.actions import Action, Finish, Respond, Write
 from segue.bridge.http_requests import stream_media_type
 from segue.bridge.surfaces import Surface
-from segue.canonical.json import encode_json
+from segue.canonical.json import decode_members, encode_json
 from segue.errors import InputError
 from segue.wire.base import ApiError, Wire
-from segue.wire.fast_path import decode_members
 from segue.wire.registry import WIRES
 
 JSON = "application/json"

@@ -12,11 +12,10 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.json import encode_json, parse_json_object
+from segue.canonical.json import decode_members, encode_json, parse_json_object
 from segue.canonical.request import Request
 from segue.canonical.tokens import estimate_message, estimate_settings
 from segue.errors import InputError, RemoteProtocolError
-from segue.wire.fast_path import decode_members
 from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.registry import find_wire
 

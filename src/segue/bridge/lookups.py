@@ -28,8 +28,8 @@ from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
 from segue.bridge.relay import Relay, RelaySettings
 from segue.bridge.routes import Route
+from segue.conversion.convert import ConvertJob
 from segue.errors import InputError, RemoteProtocolError
-from segue.pipeline import ConvertJob
 from segue.wire.base import ApiError, Wire
 from segue.wire.registry import WIRES, find_wire_or_server
 

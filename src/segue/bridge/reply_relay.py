@@ -33,14 +33,13 @@ from segue.bridge.routes import Route
 from segue.bridge.stored_responses import Reference, ResponseCapture
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.envelope import ENVELOPE_PREFIX
-from segue.canonical.json import encode_json, parse_json_object
+from segue.canonical.json import decode_members, encode_json, parse_json_object
 from segue.canonical.request import Finish as FinishReason
 from segue.canonical.request import Usage
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, RenderContext
-from segue.wire.fast_path import decode_members
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 

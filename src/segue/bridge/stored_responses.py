@@ -17,8 +17,8 @@ from msgspec import Raw, Struct
 
 from segue.bridge.caller import Caller
 from segue.bridge.surfaces import Surface
+from segue.canonical.json import decode_members
 from segue.wire.base import ApiError
-from segue.wire.fast_path import decode_members
 
 _RESPONSES, _MESSAGES = "openai-responses", "anthropic"
 _REFERENCE = "previous_response_id"

@@ -12,8 +12,7 @@ from msgspec import Raw
 
 from segue.bridge.caching import place_cache_key, place_markers
 from segue.bridge.providers import Endpoint
-from segue.canonical.json import encode_json
-from segue.wire.fast_path import decode_members
+from segue.canonical.json import decode_members, encode_json
 
 # Without stored items, OpenAI returns reasoning only if it is requested; Foundry's is not sent back.
 _STATELESS: Mapping[str, Mapping[str, Any]] = {

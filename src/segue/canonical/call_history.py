@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -47,34 +48,42 @@ class CallColumns(Struct, frozen=True):
 
 
 class CallHistory:
-    """The calls of a request, from their `columns` if given, otherwise from the messages.
+    """The calls of a request, from `calls` or `columns` if given, otherwise from the messages.
 
     `parse_messages` returns the messages in canonical form.
     """
 
-    def __init__(self, parse_messages: Callable[[], Sequence[Message]], columns: CallColumns | None = None) -> None:
+    def __init__(
+        self,
+        parse_messages: Callable[[], Sequence[Message]],
+        columns: CallColumns | None = None,
+        calls: Sequence[ToolCall] | None = None,
+    ) -> None:
         self._parse_messages = parse_messages
         self._columns = columns
+        self._calls = calls
 
     @cached_property
     def messages(self) -> Sequence[Message]:
         return self._parse_messages()
 
     @cached_property
-    def calls(self) -> list[ToolCall]:
+    def calls(self) -> Sequence[ToolCall]:
         """All calls in order, with or without their arguments."""
         if self._columns is not None:
             return self._columns.build_calls()
+        if self._calls is not None:
+            return self._calls
         return [call for message in self.messages for call in calls_of(message)]
 
     @cached_property
     def ids(self) -> frozenset[str]:
         """The canonical ids of all calls."""
         columns = self._columns
-        return frozenset([call.id for call in self.calls] if columns is None else columns.ids)
+        return frozenset(map(attrgetter("id"), self.calls) if columns is None else columns.ids)
 
     @cached_property
     def raw_ids(self) -> frozenset[str | None]:
         """The ids of all calls as the caller sent them."""
         columns = self._columns
-        return frozenset([call.origin.raw_id for call in self.calls] if columns is None else columns.raw_ids)
+        return frozenset(map(attrgetter("origin.raw_id"), self.calls) if columns is None else columns.raw_ids)

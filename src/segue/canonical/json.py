@@ -116,6 +116,11 @@ def parse_json_object(data: object) -> tuple[dict[str, Any], int]:
     return cast("dict[str, Any]", value), surrogates
 
 
+def decode_members(data: bytes) -> dict[str, msgspec.Raw]:
+    """Return the members of a JSON object, each value undecoded."""
+    return _members_decoder.decode(data)
+
+
 def _first_bad_byte(buffer: bytes) -> int:
     try:
         buffer.decode()

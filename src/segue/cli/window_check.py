@@ -10,7 +10,7 @@ from typing import cast
 from segue._check import check
 from segue._literals import Api
 from segue.conformance.rule import Verdict
-from segue.render_pieces import Piece
+from segue.conversion.pieces import Piece
 from segue.store.body import StoredBody
 from segue.wire.registry import find_wire_or_server
 

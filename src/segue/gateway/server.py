@@ -21,7 +21,6 @@ from typing import IO, Any
 
 from msgspec import Struct
 
-from segue import fast
 from segue.bridge.body_limits import BodyLimits
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
@@ -29,6 +28,7 @@ from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.providers import Endpoint
 from segue.bridge.routes import Route, RouteQuery, Router
+from segue.conversion.sessions import conversations
 from segue.errors import InputError, ProviderError
 from segue.gateway.app import Gateway
 from segue.gateway.bodies import BodyMemory
@@ -329,7 +329,7 @@ class GatewayServer:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
         if threading.current_thread() is threading.main_thread():
             _collect_less_garbage()
-            fast.conversations.limit(self._settings.memory // 2)
+            conversations.limit(self._settings.memory // 2)
         with asyncio.Runner(loop_factory=_find_loop_factory()) as runner:
             runner.run(self.serve(on_ready))
 

@@ -14,12 +14,12 @@ from typing import Any, Self, cast
 
 from segue._literals import Api
 from segue.canonical.json import parse_json_object
+from segue.conversion.convert import report_conflicting_results, report_dropped_model
+from segue.conversion.pieces import IrregularError, Piece, render_pieces
+from segue.conversion.target import RenderTarget
 from segue.errors import StoreError
-from segue.pipeline import report_conflicting_results, report_dropped_model
 from segue.render.chained_report import ChainedReport
 from segue.render.report import Report
-from segue.render_pieces import IrregularError, Piece, render_pieces
-from segue.render_target import RenderTarget
 from segue.store.replay import replay_events
 from segue.store.segments import SegmentedConversation
 from segue.wire.registry import find_wire_or_server

@@ -17,7 +17,6 @@ from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.fast_path import FastPath
 from segue.wire.ids import IdMap, IdScheme
 from segue.wire.names import NameMap, NameRule
 
@@ -192,13 +191,11 @@ class Wire(Struct, frozen=True):
     """The field for opaque data of reasoning that clients of this API send back; None if there is none."""
     body_tool: BodyTool | None = None
     """The hosted tool that a field of the body declares."""
-    fast_path: FastPath | None = None
-    """The fast path of this wire; None where it has only the full pipeline."""
-
-    @property
-    def conversation_key(self) -> str:
-        """The key of a body that holds its messages."""
-        return self.fast_path.conversation_key if self.fast_path is not None else "messages"
+    conversation_key: str = "messages"
+    """The key of a body that holds its messages."""
+    volatile_field: str | None = None
+    """A key whose value, an object, clients change with each request. Same-API it is sent as it is, and no other API
+    has it: cross-API it only causes a finding."""
 
     @property
     def base_api(self) -> str:

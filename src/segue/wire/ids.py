@@ -7,16 +7,14 @@ canonical id, and if that is taken too, one with an increasing salt. Earlier ids
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
-from typing import Protocol
 
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
 from segue.canonical.call_history import CallHistory
-from segue.canonical.fast_history import FastHistory, FastPathUnsupportedError
 from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.canonical.layered_map import LayeredMap
 from segue.errors import ProjectionError
@@ -32,17 +30,6 @@ _PAIR_COUNT = len(_PAIRS)
 _compile = cache(re.compile)
 
 
-class _HasId(Protocol):
-    """Anything with a canonical call id."""
-
-    @property
-    def id(self) -> str: ...
-
-
-class _BareCall(Struct, frozen=True, gc=False):
-    id: str
-
-
 class IdScheme(Struct, frozen=True):
     """How ids for a target are made, and which ids the target accepts.
 
@@ -51,7 +38,7 @@ class IdScheme(Struct, frozen=True):
 
     name: str
     pattern: str
-    make: Callable[[_HasId, str, int, int], str]
+    make: Callable[[ToolCall, str, int, int], str]
     indexed: bool = False
     """Whether ids contain an index that must be unique over all tools; the next free index is used."""
     prefix: str | None = None
@@ -68,7 +55,7 @@ def _suffix(call_id: str) -> str:
 def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdScheme:
     """Return the scheme of ids with a prefix and the canonical suffix, or a hash of it if that is too long."""
 
-    def make(call: _HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
+    def make(call: ToolCall, _tool_name: str, _ordinal: int, salt: int) -> str:
         suffix = _suffix(call.id)
         if salt:
             suffix = short_hash(f"{suffix}|{salt}")
@@ -83,7 +70,7 @@ def prefix_scheme(name: str, prefix: str, *, limit: int, pattern: str) -> IdSche
 def kimi_scheme() -> IdScheme:
     """Return the scheme `functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
 
-    def make(_call: _HasId, tool_name: str, ordinal: int, salt: int) -> str:
+    def make(_call: ToolCall, tool_name: str, ordinal: int, salt: int) -> str:
         return f"functions.{tool_name}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?\$?[a-zA-Z0-9_-]+:\d+", make, indexed=True)
@@ -92,7 +79,7 @@ def kimi_scheme() -> IdScheme:
 def mistral_scheme(*, pattern: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
     """Return the scheme of nine letters and digits (MIS-01); some models accept other ids of their own (MIS-02)."""
 
-    def make(call: _HasId, _tool_name: str, _ordinal: int, salt: int) -> str:
+    def make(call: ToolCall, _tool_name: str, _ordinal: int, salt: int) -> str:
         return nine_character_hash(f"{call.id}|{salt}")
 
     return IdScheme("mistral", pattern, make)
@@ -195,7 +182,7 @@ class IdMap:
             return False
         return not self._scheme.indexed or raw_id.removeprefix("functions.").rsplit(":", 1)[0] == tool_name
 
-    def _make_id(self, call: _HasId, tool_name: str, ordinal: int) -> str:
+    def _make_id(self, call: ToolCall, tool_name: str, ordinal: int) -> str:
         if self._scheme.indexed:
             index = max(ordinal, self._first_free)
             while index in self._indexes:
@@ -212,38 +199,11 @@ class IdMap:
                 return projected
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
-    def assign_fast(self, history: FastHistory, provider: str, earlier: Sequence[str] = ()) -> list[str]:
-        """Return the ids of a fast-path conversation. Its raw ids are all different: either all are kept or none.
-
-        `earlier` are the ids of all calls before.
-        """
-        if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
-            raw_ids = [raw_id for raw_id in history.raw_ids if raw_id is not None]
-            if raw_ids:
-                if not all(map(self._accepts, raw_ids, history.sent_names)):
-                    raise FastPathUnsupportedError
-                return raw_ids
-        if (prefix := self._scheme.prefix) is not None:
-            return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in history.ids]
-        make = self._scheme.make
-        calls = enumerate(zip(history.ids, history.sent_names, strict=True), len(earlier))
-        ids = [make(_BareCall(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
-        if len({*earlier, *ids}) < len(earlier) + len(ids):
-            raise FastPathUnsupportedError
-        return ids
-
-    def copy_empty(self) -> IdMap:
-        """Return an empty map with the same scheme and policy."""
-        return IdMap(
-            self._scheme,
-            provider=self._provider,
-            policy=self._policy,
-            allow_duplicates=self._allow_duplicates,
-        )
-
     def fork(self) -> IdMap:
         """Return a map with the same calls. Calls added to one of the two are not in the other."""
-        forked = self.copy_empty()
+        forked = IdMap(
+            self._scheme, provider=self._provider, policy=self._policy, allow_duplicates=self._allow_duplicates
+        )
         forked._projected, forked._taken = self._projected.fork(), self._taken.fork()
         forked._raw_ids, forked._repeated = self._raw_ids.fork(), self._repeated.fork()
         forked._indexes, forked._ordinal, forked._first_free = self._indexes.fork(), self._ordinal, self._first_free

@@ -10,7 +10,6 @@ from segue.canonical.request import Request
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
-from segue.wire.anthropic.fast import ANTHROPIC_FAST_PATH
 from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
@@ -156,5 +155,4 @@ WIRE = Wire(
     key_header="x-api-key",
     make_reply_id=lambda key: f"msg_{key}",
     keeps_reply_id=_keeps_reply_id,
-    fast_path=ANTHROPIC_FAST_PATH,
 )

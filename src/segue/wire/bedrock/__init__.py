@@ -12,7 +12,6 @@ from segue.render.constraints import Constraints, FilePlace
 from segue.wire.anthropic import constraints as claude_constraints
 from segue.wire.base import RenderContext, Wire
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
-from segue.wire.bedrock.fast import BEDROCK_FAST_PATH
 from segue.wire.bedrock.items import ITEM_KEYS, block_kind
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_items, render_request
@@ -163,5 +162,4 @@ WIRE = Wire(
     model_key="modelId",
     # Models keep the tool format of their vendor.
     tool_formats=frozenset({"anthropic", "bedrock", "mistral"}),
-    fast_path=BEDROCK_FAST_PATH,
 )

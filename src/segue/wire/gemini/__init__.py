@@ -8,7 +8,6 @@ from segue.models import Model, cache_by_model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE, Constraints
 from segue.wire.base import RenderContext, Wire
 from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, capabilities_of
-from segue.wire.gemini.fast import GEMINI_FAST_PATH, POSITION_SCHEME
 from segue.wire.gemini.items import CODE_EXECUTION, ITEM_KEYS
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _VALID_ID = r"[\s\S]+"
 _IDS = prefix_scheme(API, "call_", limit=64, pattern=_VALID_ID)
 # Models that pair by position get no ids; the report still lists these ids, to distinguish the calls.
-_POSITIONAL_IDS = prefix_scheme(POSITION_SCHEME, "call_", limit=64, pattern=_VALID_ID)
+_POSITIONAL_IDS = prefix_scheme("position", "call_", limit=64, pattern=_VALID_ID)
 _MEDIA_KINDS = frozenset({"image", "audio", "video", "document"})
 
 
@@ -130,5 +129,5 @@ WIRE = Wire(
     families=("gemini",),
     served_families=frozenset({"gemini", "gemma"}),
     key_header="x-goog-api-key",
-    fast_path=GEMINI_FAST_PATH,
+    conversation_key="contents",
 )

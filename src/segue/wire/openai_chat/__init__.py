@@ -19,7 +19,6 @@ from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import optional_object, optional_strings
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect
-from segue.wire.openai_chat.fast import chat_fast_path
 from segue.wire.openai_chat.reply import ID_PREFIX, parse_reply, render_reply
 from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_items, render_request
 from segue.wire.openai_shared import (
@@ -94,7 +93,6 @@ def make_wire(dialect: ChatDialect) -> Wire:
         tool_formats=dialect.tool_formats,
         tool_format_ids=dialect.tool_format_ids,
         body_tool=dialect.body_tool,
-        fast_path=chat_fast_path(dialect),
     )
 
 

@@ -15,7 +15,6 @@ from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import JsonObject
 from segue.wire.names import NAMESPACE_SEPARATOR, NameRule
 from segue.wire.openai_responses.context import OPENAI, ResponsesDialect
-from segue.wire.openai_responses.fast import responses_fast_path
 from segue.wire.openai_responses.messages import ITEM_KEYS
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
@@ -170,7 +169,8 @@ def make_wire(
         served_families=served_families,
         base_path=base_path,
         key_header=key_header,
-        fast_path=responses_fast_path(dialect),
+        conversation_key="input",
+        volatile_field="client_metadata",
     )
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
-from segue.canonical.json import MAX_DEPTH, estimate_depth, parse_json
+from segue.canonical.json import MAX_DEPTH, decode_members, estimate_depth, parse_json
 from segue.errors import InputError
 from segue.wire.base import Wire
-from segue.wire.fast_path import decode_members
 
 _SPACE = b" \t\r\n"
 _MARK_SIZE = 64
@@ -38,7 +37,7 @@ class BodyFrame(Struct, frozen=True):
 
     `head` ends where an item ends, or where the first one begins. `tail` begins with the bracket that closes the
     conversation. If `end` is set, an object that may have any other content stands between `tail` and `end`: the value
-    of the key `variable`.
+    of the key `volatile`.
 
     A body with the same head and tail differs in these items alone, if the bytes in between are a list of JSON values:
     then neither a string nor a list is open where the tail begins.
@@ -47,10 +46,10 @@ class BodyFrame(Struct, frozen=True):
     head: bytes
     tail: bytes
     end: bytes = b""
-    variable: str = ""
+    volatile: str = ""
 
-    def find_variable(self, data: bytes) -> bytes:
-        """Return the value of the variable key in a body with this frame."""
+    def find_volatile(self, data: bytes) -> bytes:
+        """Return the value of the volatile key in a body with this frame."""
         stop = len(data) - len(self.end)
         return data[self._find_tail(data, stop) + len(self.tail) : stop]
 
@@ -89,12 +88,11 @@ class BodyFrame(Struct, frozen=True):
 
 def find_frame(data: bytes, source: Wire) -> tuple[BodyFrame, bytes] | None:
     """Return the frame of a body around all its items, and the items."""
-    variable = source.fast_path.variable_keys if source.fast_path is not None else ()
-    return frame_body(data, source.conversation_key, variable)
+    return frame_body(data, source.conversation_key, source.volatile_field)
 
 
-def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFrame, bytes] | None:
-    """Return the frame of a body without items, and its items. Values of `variable` keys after them may differ.
+def frame_body(data: bytes, key: str, volatile: str | None) -> tuple[BodyFrame, bytes] | None:
+    """Return the frame of a body without items, and its items. The value of a `volatile` key after them may differ.
 
     None for a body with other keys than plain ones, each once.
     """
@@ -105,7 +103,7 @@ def frame_body(data: bytes, key: str, variable: Container[str]) -> tuple[BodyFra
     first, close = spans[key][0] + 1, spans[key][1] - 1
     items = data[first - 1 : close + 1]
     for name, (start, stop) in spans.items():
-        if name in variable and start > close and _is_object(data[start:stop]):
+        if name == volatile and start > close and _is_object(data[start:stop]):
             return BodyFrame(data[:first], data[close:start], data[stop:], name), items
     return BodyFrame(data[:first], data[close:]), items
 
@@ -181,7 +179,7 @@ def _skip_space(data: bytes, position: int) -> int:
 
 
 def _is_object(data: bytes) -> bool:
-    """Return whether this is a JSON object with members, nested no deeper than the full pipeline accepts."""
+    """Return whether this is a JSON object with members, nested no deeper than is accepted."""
     try:
         return bool(_object_decoder.decode(data)) and estimate_depth(data) < MAX_DEPTH // 2
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

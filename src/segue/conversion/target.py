@@ -8,12 +8,12 @@ import msgspec
 
 from segue.canonical.blocks import Origin
 from segue.canonical.request import Request
+from segue.conversion.convert import RenderedBody, RenderState, render_for
+from segue.conversion.segments import RenderedPrefix
 from segue.models import is_alias, parse_model, resolve_alias
-from segue.pipeline import RenderedBody, RenderState, render_for
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.rendered_prefix import RenderedPrefix
 from segue.wire.base import Fetch, Wire
 from segue.wire.registry import WIRES
 from segue.wire.text.names import TEXT_FORMAT_NAMES

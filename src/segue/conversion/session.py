@@ -26,14 +26,14 @@ from segue.canonical.json import parse_json_object
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.pairing import TurnCounts
 from segue.canonical.request import Request
-from segue.fast.frame import BodyFrame, Mark, cut_items, join_items, mark_before, parse_items, split_items
-from segue.fast.markers import has_markers, move_markers
-from segue.pipeline import Conversion, ConvertJob
+from segue.conversion.body import BodyFrame, Mark, cut_items, join_items, mark_before, parse_items, split_items
+from segue.conversion.convert import Conversion, ConvertJob
+from segue.conversion.markers import has_markers, move_markers
+from segue.conversion.segments import ExtendedBody, RenderedPrefix
+from segue.conversion.sent import BodyFields, SentBody
+from segue.conversion.target import RenderTarget
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.render_target import RenderTarget
-from segue.rendered_prefix import ExtendedBody, RenderedPrefix
-from segue.sent_body import BodyFields, SentBody
 from segue.wire.base import Wire
 from segue.wire.detect_body import ItemFeatures, detect_source, find_contradicting_api, find_item_features
 from segue.wire.names import split_name
@@ -102,8 +102,6 @@ class RememberedConversation(Struct, frozen=True):
 
     Its only effect is the finding that it is dropped, so there must be one in the later content.
     """
-    is_irregular: bool = False
-    """Whether the fast path did not accept the last body."""
     call_count: int = 0
     calls: CallColumns | None = None
     """The number of settled calls, and their columns; None if a column does not hold all of a call."""
@@ -114,11 +112,6 @@ class RememberedConversation(Struct, frozen=True):
     @property
     def mark(self) -> Mark:
         return mark_before(self.frame.head, len(self.frame.head))
-
-    @property
-    def length(self) -> int:
-        """The number of messages in the last body."""
-        return self.prefix.length + len(self.newest.messages)
 
     @property
     def size(self) -> int:
@@ -147,18 +140,24 @@ class RememberedConversation(Struct, frozen=True):
         has_moved_markers = self.has_moved_markers or (new.entries is not None and not self._is_same_api)
         if has_moved_markers and not has_markers(items):
             return None
+        prefix = self.prefix if new.entries is None else self.prefix.replace_entries(new.entries)
+        longer = msgspec.structs.replace(
+            self,
+            prefix=prefix,
+            frame=self.frame.move_head(data, new.first),
+            has_moved_markers=has_moved_markers,
+        )
+        extended = longer.append(new.data, items)
+        return extended and extended[0].finish(data, extended[1])
+
+    def append(self, data: bytes, items: Sequence[Any]) -> tuple[RememberedConversation, ExtendedBody] | None:
+        """Return the conversation with more items after those of the last body; None if they depend on those."""
         settled = self._settle()
         messages = settled._parse_items(items)
         if not messages or messages[0].speaker != "ai":
             return None
-        prefix = self.prefix if new.entries is None else self.prefix.replace_entries(new.entries)
-        extended = prefix.extend_newest(messages)
-        if extended is None:
-            return None
-        settled = msgspec.structs.replace(
-            settled, frame=self.frame.move_head(data, new.first), has_moved_markers=has_moved_markers
-        )
-        return settled._finish(data, ParsedItems(new.data, items, messages), extended)
+        extended = self.prefix.extend_newest(messages)
+        return extended and settled._with_newest(ParsedItems(data, items, messages), extended)
 
     def replace_newest(self, data: bytes, items_data: bytes) -> ContinuedBody | None:
         """Convert a body with other items after the settled ones; None if the whole body must be converted."""
@@ -171,32 +170,31 @@ class RememberedConversation(Struct, frozen=True):
         extended = self.prefix.replace_newest(messages)
         if extended is None:
             return None
-        return self._finish(data, ParsedItems(items_data, items, messages), extended)
+        replaced = self._with_newest(ParsedItems(items_data, items, messages), extended)
+        return replaced and replaced[0].finish(data, extended)
 
-    def _finish(self, data: bytes, newest: ParsedItems, extended: ExtendedBody) -> ContinuedBody | None:
-        """Return the converted body, and this conversation with its newest items."""
+    def _with_newest(
+        self, newest: ParsedItems, extended: ExtendedBody
+    ) -> tuple[RememberedConversation, ExtendedBody] | None:
+        """Return this conversation with its newest items; None if its API would not be detected with them."""
         features = self.features | _find_features(newest.items, self.source, self.job)
         if features != self.features and not self._is_source(features):
             return None
-        if self.frame.variable and self._is_same_api:
-            value = parse_json_object(self.frame.find_variable(data))[0]
-            extended = extended.replace_field(self.prefix.conversation_key, self.frame.variable, value)
+        return msgspec.structs.replace(self, prefix=extended.prefix, newest=newest, features=features), extended
+
+    def finish(self, data: bytes, extended: ExtendedBody) -> ContinuedBody:
+        """Return the converted body, with this conversation to remember."""
+        if self.frame.volatile and self._is_same_api:
+            value = parse_json_object(self.frame.find_volatile(data))[0]
+            extended = extended.replace_field(self.prefix.conversation_key, self.frame.volatile, value)
         fields = self._find_sent_fields(extended)
-        conversation = msgspec.structs.replace(
-            self,
-            prefix=extended.prefix,
-            newest=newest,
-            features=features,
-            sent_fields=fields,
-            sent_rest=extended.rest,
-        )
         return ContinuedBody(
             self.source,
             b"".join(extended.fragments),
             extended.report,
-            SentBody(fields, self._build_history(data, newest.messages), extended.edges),
+            SentBody(fields, self._build_history(data, self.newest.messages), extended.edges),
             extended.transcript,
-            conversation,
+            msgspec.structs.replace(self, sent_fields=fields, sent_rest=extended.rest),
         )
 
     def _is_source(self, features: ItemFeatures) -> bool:
@@ -288,11 +286,11 @@ def start_conversation(
     target = RenderTarget(job.target, conversion.transcript.model, None, job.tool_format, job.policy, None)
     if request.native is None or not target.can_extend(request):
         return None
-    if frame.variable and source.name == job.target.name:
+    if frame.volatile and source.name == job.target.name:
         keys = [*rendered.body]
-        if frame.variable not in keys or keys.index(frame.variable) < keys.index(job.target.conversation_key):
+        if frame.volatile not in keys or keys.index(frame.volatile) < keys.index(job.target.conversation_key):
             return None
-        if rendered.body[frame.variable] != request.native.fragment[frame.variable]:
+        if rendered.body[frame.volatile] != request.native.fragment[frame.volatile]:
             return None
     items: Sequence[Any] = request.native.fragment[source.conversation_key]
     request = _drop_items(request, source)

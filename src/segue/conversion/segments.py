@@ -31,14 +31,14 @@ from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.request import Request
-from segue.pipeline import RenderedBody, RenderState, RestChangedError
+from segue.conversion.convert import RenderedBody, RenderState, RestChangedError
+from segue.conversion.sent import EDGE_ITEMS, join_edges
 from segue.render.chained_report import ChainedReport, append_report
 from segue.render.cuts import Cut, DeclaredTools, can_follow_cut, find_cuts, is_local
 from segue.render.draft import are_identical
 from segue.render.reasoning_prefix import extend_bound_prefix
 from segue.render.report import IN_CALL_ORDER, Finding, Report, Stage
 from segue.render.transcript import Transcript
-from segue.sent_body import EDGE_ITEMS, join_edges
 from segue.wire.names import NameMap
 
 # The least number of messages that are settled at once: settling costs two renders.

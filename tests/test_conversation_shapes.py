@@ -1,31 +1,24 @@
-"""Every shape of a conversation that the fast path accepts gives the bytes and the report of the full pipeline.
+"""A conversation of any usual shape that is converted request by request, or in slices, equals the whole.
 
-Each shape is tried for each source and target, as a short conversation and repeated to a long one, whose template comes
-from a minimal conversation.
+Each shape is tried for each source and target.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any
 
-import msgspec
 import pytest
 
 import segue
-from benchmarks._transcripts import RENDERERS, Call, Turn
-from segue import fast as fast_package
-from segue._convert import build_policy
-from segue.canonical.fast_history import FastPathUnsupportedError
+from benchmarks._transcripts import RENDERERS, Call, Turn, body
 from segue.canonical.json import encode_json
-from segue.fast import FastConversion, body_template, clear, convert_regular, large
-from segue.pipeline import Conversion, ConvertJob, convert_request
+from segue.conversion import sessions, slices
 from segue.wire.registry import WIRES
 from tests.budget import sample
-from tests.properties.checks import models
+from tests.properties.whole import compare
 
 Body = dict[str, Any]
 POLICIES: tuple[dict[str, str], ...] = (
@@ -240,9 +233,10 @@ CHANGES: tuple[Callable[[Body], None], ...] = (
 
 
 @pytest.fixture(autouse=True)
-def use_minimal_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make templates from the minimal conversation also where the whole one is little longer."""
-    monkeypatch.setattr(body_template, "_MAX_EXTRA_EVENTS", 0)
+def cleared() -> Iterator[None]:
+    sessions.clear()
+    yield
+    sessions.clear()
 
 
 def spell(source: str, turns: list[Turn], change: Callable[[Body], None], copies: int) -> bytes:
@@ -262,120 +256,60 @@ def _renumber(call: Call, copy: int) -> Call:
     return Call(number, call.tool, {**call.arguments, "n": number}, f"{call.result} {copy}")
 
 
-def compare(data: bytes, job: ConvertJob) -> bool:
-    """Compare both paths; return whether the fast path was taken."""
-    clear()
-    expected = _outcome(convert_request(json.loads(data), job))
-    fast = convert_regular(data, job)
-    if isinstance(fast, Conversion):
-        assert _outcome(fast) == expected
-        fast = convert_regular(data, job)
-    if not isinstance(fast, FastConversion):
-        return False
-    assert (fast.data, fast.report.to_dict()) == expected
-    return True
-
-
-def _outcome(conversion: Conversion) -> tuple[bytes, dict[str, Any]]:
-    return encode_json(conversion.rendered.body), conversion.rendered.report.to_dict()
-
-
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize(("number", "source"), [*enumerate(RENDERERS)], ids=[*RENDERERS])
-def test_changed_conversation_equals_full_pipeline(number: int, source: str, change: Callable[[Body], None]) -> None:
-    rows = product(TURNS.values(), WIRES, POLICIES)
-    taken = False
-    for turns, target, policy in sample(rows, 101, start=7 * number + CHANGES.index(change)):
-        job = ConvertJob(target=WIRES[target], source=WIRES[source], policy=build_policy(**policy))
-        for copies in (1, 3):
-            taken |= compare(spell(source, turns, change, copies), job)
-    assert taken
-
-
-@pytest.mark.parametrize(("number", "source"), [*enumerate(RENDERERS)], ids=[*RENDERERS])
-def test_template_serves_other_conversations(number: int, source: str) -> None:
-    """A template of one conversation is used for all others with the same rest and traits."""
-    clear()
-    for position, target in enumerate(sample(WIRES, 2, start=number)):
-        policy = build_policy(**POLICIES[(number + position) % len(POLICIES)])
-        model = models(target)[(number + position) % len(models(target))]
-        job = ConvertJob(target=WIRES[target], source=WIRES[source], model=model, policy=policy)
-        for turns, copies in product(TURNS.values(), (1, 3)):
-            data = spell(source, turns, change_nothing, copies)
-            fast = convert_regular(data, job)
-            if isinstance(fast, FastConversion):
-                assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
-
-
-def test_text_next_to_calls_needs_another_template() -> None:
-    """Some models get it as a message of its own, with a finding on each call."""
-    job = ConvertJob(target=WIRES["mistral"], source=WIRES["openai-responses"], model="open-mixtral-8x22b")
-    clear()
-    for turns in ([USER, calls(1), USER], [USER, calls(1, text="I look."), USER]):
-        data = spell("openai-responses", turns, change_nothing, 3)
-        for _ in range(2):
-            fast = convert_regular(data, job)
-            if isinstance(fast, FastConversion):
-                assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize(("number", "source"), [*enumerate(RENDERERS)], ids=[*RENDERERS])
-def test_growing_conversation_equals_full_pipeline(
-    number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each request has one item more. Conversations are converted with types at once."""
-    monkeypatch.setattr(fast_package, "_MAX_SHORT_LENGTH", -1)
+def test_growing_conversation_equals_the_whole(number: int, source: str, change: Callable[[Body], None]) -> None:
+    """Each request has one item more."""
     rows = product(TURNS.values(), WIRES, POLICIES)
     for turns, target, policy in sample(rows, 211, start=11 * number + CHANGES.index(change)):
-        clear()
+        sessions.clear()
         body = json.loads(spell(source, turns, change, 3))
         items = conversation_of(body)
         for length in range(1, len(items) + 1):
             data = encode_json({**body, WIRES[source].conversation_key: items[:length]})
-            job = {"source": source, "target": target, **policy}
-            converted = segue.convert(data, **job)
-            expected = segue.convert(json.loads(data), **job)
-            assert converted.data == expected.data
-            assert converted.report.to_dict() == expected.report.to_dict()
-            assert converted._sent_body().reply_key == expected._sent_body().reply_key
+            compare(data, source=source, target=target, **policy)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize(("number", "source"), [*enumerate(RENDERERS)], ids=[*RENDERERS])
-def test_sliced_conversation_equals_full_pipeline(
+def test_sliced_conversation_equals_the_whole(
     number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Large bodies are converted in slices, here of a few items."""
-    monkeypatch.setattr(large, "_SLICE_SIZE", 1500)
+    monkeypatch.setattr(sessions, "MIN_SIZE", 0)
+    monkeypatch.setattr(slices, "_SLICE_SIZE", 1500)
     rows = product(TURNS.values(), WIRES, POLICIES)
-    taken = False
     for turns, target, policy in sample(rows, 101, start=7 * number + CHANGES.index(change)):
-        clear()
-        data = spell(source, turns, change, 12)
-        job = ConvertJob(target=WIRES[target], source=WIRES[source], policy=build_policy(**policy))
-        with suppress(FastPathUnsupportedError, segue.SegueError, msgspec.MsgspecError):
-            fast = large.convert_large(data, job)
-            assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
-            taken = True
-    assert taken or change in (double_results, add_cache_markers), "only some wires accept these"
+        compare(spell(source, turns, change, 12), source=source, target=target, **policy)
 
 
-def test_large_body_is_converted_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "MIN_SIZE", 1000)
-    monkeypatch.setattr(large, "_SLICE_SIZE", 2000)
-    clear()
-    slices: list[object] = []
-    real = large._decode
-    monkeypatch.setattr(large, "_decode", lambda *args, **given: slices.append(args) or real(*args, **given))
-    data = spell("anthropic", TURNS["several turns"], change_nothing, 30)
-    fast = convert_regular(data, job := ConvertJob(target=WIRES["openai-chat"], source=WIRES["anthropic"]))
-    assert isinstance(fast, FastConversion)
-    assert len(slices) > 10
-    assert (fast.data, fast.report.to_dict()) == _outcome(convert_request(json.loads(data), job))
+# The options depend on the last exchange, or the items on the options.
+WHOLE = {("azure-foundry", "azure-foundry"), ("anthropic", "bedrock"), ("bedrock", "anthropic")}
 
 
-def test_minimal_conversation_keeps_the_reply_before_several_user_messages() -> None:
-    """Without the reply, they would follow results, and some targets need an assistant message in between."""
-    data = spell("anthropic", TURNS["two user messages"], defer_tools, 3)
-    assert compare(data, ConvertJob(target=WIRES["mistral"], source=WIRES["anthropic"]))
+@pytest.mark.parametrize("target", RENDERERS)
+@pytest.mark.parametrize("source", RENDERERS)
+def test_usual_conversation_is_converted_in_slices(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MIN_SIZE", 0)
+    monkeypatch.setattr(slices, "_SLICE_SIZE", 20_000)
+    found: list[int] = []
+    real = slices.parse_items
+    monkeypatch.setattr(slices, "parse_items", lambda data: found.append(len(data)) or real(data))
+    data = body(source, 120)
+    assert compare(data, source=source, target=target) or (source, target) in WHOLE
+    if (source, target) in WHOLE:
+        return
+    assert len(found) > 5
+    assert max(found) < 60_000
+
+
+@pytest.mark.parametrize("value", [b'{"t":"\xff"}', b'{"t":1e400}', b'{"t":' + b"9" * 5_000 + b"}"])
+def test_a_dropped_field_must_be_valid_in_a_longer_conversation(value: bytes) -> None:
+    def request(metadata: bytes, length: int) -> bytes:
+        items = [b'{"role":"user","content":"hi"}', b'{"role":"assistant","content":"ho"}'] * length
+        return b'{"model":"gpt-5","input":[%b],"client_metadata":%b}' % (b",".join(items), metadata)
+
+    for length in (3, 4, 5):
+        segue.convert(request(b'{"t":1}', length), source="openai-responses", target="anthropic")
+    with pytest.raises(segue.InputError):
+        segue.convert(request(value, 6), source="openai-responses", target="anthropic")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from segue.canonical.blocks import Message
+from segue.conversion.segments import RenderedPrefix
 from segue.render.chained_report import ChainedReport
 from segue.render.report import Report
-from segue.rendered_prefix import RenderedPrefix
 
 PIECE_SIZE = 512
 """The number of messages from which on a cut is searched for."""

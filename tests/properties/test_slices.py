@@ -1,4 +1,4 @@
-"""The fast path gives the same bytes and findings as the full pipeline, or declines."""
+"""A body that is converted in slices of any size gives the bytes and findings of the whole, or is converted whole."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import segue
-from segue._convert import build_policy
-from segue.canonical.json import encode_json, parse_json_object
-from segue.errors import SegueError
-from segue.fast import FastConversion, clear, convert_regular
-from segue.pipeline import Conversion, ConvertJob, convert_request
+from segue.conversion import sessions, slices
 from segue.wire.registry import WIRES
 from tests.budget import examples, sample
 from tests.conversations.build import Case, function_call, item, output, output_text, reasoning, responses
@@ -30,6 +26,7 @@ from tests.properties.bodies import BUILDERS, build_body
 from tests.properties.chaos import CHAOS, damaged
 from tests.properties.generators import scenarios, source_models, valid_scenarios
 from tests.properties.test_properties import PAIRS, POLICIES, SOME_PAIRS, target_model
+from tests.properties.whole import compare
 
 STYLES: dict[str, Callable[[Any], str]] = {
     "compact": lambda body: json.dumps(body, ensure_ascii=False, separators=(",", ":")),
@@ -93,37 +90,26 @@ def _counted_on(found: re.Match[str], copy_: int) -> str:
     return f"functions.{found[1]}:{int(found[2]) + 100 * copy_}"
 
 
-def agree(data: bytes, job: ConvertJob, *, cold: bool = False) -> bool:
-    """Return whether the fast path was taken, after comparing its output; `cold` without templates of other bodies."""
-    if cold:
-        clear()
-    fast = convert_regular(data, job)
-    if isinstance(fast, Conversion):
-        # The body was converted as a whole for a new template, which the second conversion uses.
-        full = convert_whole(data, job)
-        assert _outcome(fast) == _outcome(full)
-        assert fast.source is full.source
-        fast = convert_regular(data, job)
-    if not isinstance(fast, FastConversion):
-        return False
-    full = convert_whole(data, job)
-    assert (fast.data, fast.report.to_dict()) == _outcome(full)
-    assert fast.source is full.source
-    assert fast.sent_body.fields.names.changed == full.rendered.names.changed
-    return True
+@pytest.fixture(autouse=True)
+def cleared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sessions, "MIN_SIZE", 0)
+    sessions.clear()
+    yield
+    sessions.clear()
 
 
-def convert_whole(data: bytes, job: ConvertJob) -> Conversion:
-    value, surrogates = parse_json_object(data)
-    return convert_request(value, job, replaced_surrogates=surrogates)
+def compare_slices(data: bytes, size: int, **job: Any) -> bool:
+    """Return whether the body was converted in slices of this size, after comparing its conversion."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices, "_SLICE_SIZE", size)
+        return compare(data, **job)
 
 
-def _outcome(conversion: Conversion) -> tuple[bytes, dict[str, Any]]:
-    return encode_json(conversion.rendered.body), conversion.rendered.report.to_dict()
+SLICE_SIZES = st.sampled_from((1, 300, 1000, 4000))
 
 
 @SOME_PAIRS[1]
-def test_fast_path_equals_full_pipeline(source: str, target: str) -> None:
+def test_slices_equal_the_whole(source: str, target: str) -> None:
     taken: Counter[bool] = Counter()
 
     @examples(20, items=len(PAIRS[1]))
@@ -134,86 +120,56 @@ def test_fast_path_equals_full_pipeline(source: str, target: str) -> None:
         model = data.draw(st.sampled_from((None, *source_models(scenario, source))))
         body = as_sent(data, repeated(data, build_body(scenario, source, model)))
         note(checks.dump_json(body))
-        policy = data.draw(st.sampled_from(({}, {}, *POLICIES)))
-        job = ConvertJob(
-            target=WIRES[target],
-            source=data.draw(st.sampled_from((WIRES[source], WIRES[source], None))),
-            model=target_model(data, target),
-            policy=build_policy(**policy),
-        )
         text = STYLES[data.draw(st.sampled_from(sorted(STYLES)))](body)
-        taken[agree(text.encode(), job, cold=data.draw(st.booleans()))] += 1
+        job = {
+            "source": data.draw(st.sampled_from((source, source, None))),
+            "target": target,
+            "model": target_model(data, target),
+            **data.draw(st.sampled_from(({}, {}, *POLICIES))),
+        }
+        taken[compare_slices(text.encode(), data.draw(SLICE_SIZES), **job)] += 1
 
     run()
-    # Few examples give no share; tests/test_transcripts.py checks that each pair takes the fast path.
-    few = taken.total() < 200 or WIRES[source].fast_path is None or WIRES[target].fast_path is None
-    assert few or taken[True] > taken[False] / 10, "the fast path is hardly ever taken"
-
-
-@pytest.mark.parametrize("source", sorted(BUILDERS))
-@examples(10, items=len(BUILDERS))
-@given(data=st.data())
-def test_cached_frames_hold_for_the_next_conversation(source: str, data: st.DataObject) -> None:
-    """Several conversations with the same tools, options and target, one after the other."""
-    clear()
-    first: dict[str, Any] = {}
-    target = data.draw(st.sampled_from(sorted(WIRES)))
-    model = target_model(data, target)
-    for _ in range(data.draw(st.integers(2, 5))):
-        body = as_sent(data, repeated(data, build_body(data.draw(valid_scenarios(source)), source)))
-        first = first or body
-        body = {**first, **{key: body[key] for key in ("messages", "input", "contents") if key in body}}
-        note(checks.dump_json(body))
-        job = ConvertJob(target=WIRES[target], source=WIRES[source], model=model)
-        agree(json.dumps(body).encode(), job)
+    # Few examples give no share.
+    assert taken.total() < 200 or taken[True] > taken[False] / 10, "hardly any body is converted in slices"
 
 
 @pytest.mark.parametrize(("number", "case"), [*enumerate(CASES)], ids=[case.name for case in CASES])
 def test_every_conversation_of_the_table_comes_out_the_same(number: int, case: Case) -> None:
     data = json.dumps(case.body).encode()
-    for target, cold in sample(product(WIRES, (True, False)), 2, start=number):
-        model = case.models.get(target)
-        agree(data, ConvertJob(target=WIRES[target], source=WIRES[case.source], model=model), cold=cold)
+    for target, size in sample(product(WIRES, (1, 400)), 2, start=number):
+        compare_slices(data, size, target=target, source=case.source, model=case.models.get(target))
 
 
 @pytest.mark.parametrize("source", [name for name in WIRES if name in CHAOS])
 @examples(10, items=len(CHAOS))
 @given(data=st.data())
-def test_odd_bodies_skip_the_fast_path_or_come_out_the_same(source: str, data: st.DataObject) -> None:
+def test_odd_bodies_come_out_the_same(source: str, data: st.DataObject) -> None:
     body = data.draw(CHAOS[source])
     if data.draw(st.booleans()):
         body = data.draw(damaged(body))
     target = data.draw(st.sampled_from(sorted(WIRES)))
-    try:
-        job = ConvertJob(target=WIRES[target], source=WIRES[source])
-        agree(json.dumps(body).encode(), job, cold=data.draw(st.booleans()))
-    except SegueError:
-        pytest.fail("the fast path accepted a body that the full pipeline rejects")
+    compare_slices(json.dumps(body).encode(), data.draw(SLICE_SIZES), target=target, source=source)
 
 
 @pytest.mark.parametrize("source", sorted(BUILDERS))
 @examples(10, items=len(BUILDERS))
 @given(data=st.data())
-def test_damaged_bodies_skip_the_fast_path_or_come_out_the_same(source: str, data: st.DataObject) -> None:
+def test_damaged_bodies_come_out_the_same(source: str, data: st.DataObject) -> None:
     """Regular bodies with a few wrong, missing or misplaced values."""
     body = data.draw(damaged(build_body(data.draw(valid_scenarios(source)), source)))
     note(checks.dump_json(body))
-    job = ConvertJob(
-        target=WIRES[data.draw(st.sampled_from(sorted(WIRES)))],
-        source=data.draw(st.sampled_from((WIRES[source], None))),
-        policy=build_policy(**data.draw(st.sampled_from(({}, *POLICIES)))),
-    )
-    try:
-        agree(json.dumps(body).encode(), job, cold=data.draw(st.booleans()))
-    except SegueError:
-        pytest.fail("the fast path accepted a body that the full pipeline rejects")
+    job = {
+        "target": data.draw(st.sampled_from(sorted(WIRES))),
+        "source": data.draw(st.sampled_from((source, None))),
+        **data.draw(st.sampled_from(({}, *POLICIES))),
+    }
+    compare_slices(json.dumps(body).encode(), data.draw(SLICE_SIZES), **job)
 
 
-def test_renumbered_ids_skip_the_fast_path() -> None:
-    """A sample does not show the number of a call."""
+def test_ids_are_numbered_over_all_slices() -> None:
     rounds: list[dict[str, Any]] = []
     for number in range(40):
-        # Those that a sample takes are numbered as if there were no others.
         index = {0: 0, 1: 1, 39: 2}.get(number, number + 5)
         function = {"name": "f", "arguments": "{}"}
         call = {"id": f"functions.f:{index}", "type": "function", "function": function}
@@ -227,7 +183,7 @@ def test_renumbered_ids_skip_the_fast_path() -> None:
 
 
 @pytest.mark.parametrize("target", WIRES)
-def test_failures_without_text_skip_the_fast_path(target: str) -> None:
+def test_failures_without_text(target: str) -> None:
     """It gets a text, and each one a finding."""
     rounds: list[dict[str, Any]] = []
     for number in range(40):
@@ -239,29 +195,6 @@ def test_failures_without_text_skip_the_fast_path(target: str) -> None:
     whole = segue.convert(body, source="gemini", target=target)
     assert quick.data == whole.data
     assert quick.report.to_dict() == whole.report.to_dict()
-
-
-UNTYPED_PARTS = [{"text": "found"}]
-UNTYPED: dict[str, list[dict[str, Any]]] = {
-    "anthropic": [
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": UNTYPED_PARTS}]},
-    ],
-    "openai-chat": [{"role": "assistant", "content": "ok"}, {"role": "user", "content": UNTYPED_PARTS}],
-    "openai-responses": [
-        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c1", "output": UNTYPED_PARTS},
-    ],
-}
-
-
-@pytest.mark.parametrize("is_detected", [False, True])
-@pytest.mark.parametrize("source", UNTYPED)
-def test_parts_without_a_type_skip_the_fast_path(source: str, is_detected: bool) -> None:
-    key = WIRES[source].conversation_key
-    data = encode_json({key: [{"role": "user", "content": "Go."}, *UNTYPED[source]]})
-    job = ConvertJob(target=WIRES["gemini"], source=None if is_detected else WIRES[source])
-    assert convert_regular(data, job) is None
 
 
 @pytest.mark.parametrize("item_id", [True, False])
@@ -282,9 +215,8 @@ def test_reasoning_anywhere_in_a_turn(order: str, item_id: bool, target: str) ->
             items.append(made[kind])
         items.append(item("user", "more"))
     data = json.dumps(responses(*items, model=None, store=False)).encode()
-    job = ConvertJob(target=WIRES[target], source=WIRES["openai-responses"])
-    agree(data, job)
-    converted = convert_whole(data, job).rendered.body
+    compare_slices(data, 300, target=target, source="openai-responses")
+    converted = segue.convert(data, target=target, source="openai-responses").body
     sent = converted.get("input", []) if target == "openai-responses" else []
     for before, after in pairwise([*sent, {}]):
         has_id = before.get("type") == "reasoning" and "id" in before

@@ -1,7 +1,6 @@
-"""The full conversion pipeline: parse a body, render it for the target, project ids and names, encode it.
+"""One step of a conversion: parse a body or items after a border, render them for the target, project ids and names.
 
-It defines the result of every conversion. `segue.fast` is a faster implementation for regular histories; the tests
-compare its output with that of this one.
+With an empty state it converts a whole body, which defines the result of every conversion.
 """
 
 from __future__ import annotations
@@ -102,6 +101,8 @@ class RenderedBody(msgspec.Struct, frozen=True):
     names: NameMap
     report: Report
     rest: RenderedRest
+    calls: tuple[ToolCall, ...]
+    """The calls of the given messages."""
 
     @property
     def state(self) -> RenderState:
@@ -304,7 +305,7 @@ def render_for(
     for tool, name, projected in names.parameters.changed:
         report.add("name", f"parameter {name!r} of {tool} renamed to {projected!r}", subject=name)
     report.stage = (Step.REPLY,)
-    return transcript, RenderedBody(body, ids, names, report, rest)
+    return transcript, RenderedBody(body, ids, names, report, rest, contents.calls)
 
 
 def _assign_ids(transcript: Transcript, scheme: IdScheme, names: NameMap, state: RenderState | None) -> IdMap:

@@ -1,4 +1,4 @@
-"""Without shortcuts the full pipeline gives the same bytes.
+"""Without shortcuts a conversion gives the same bytes.
 
 `segue.convert` hands values on without writing them down and compares objects by identity where it can. Here the same
 request goes through the stored form (no object is the same afterwards) and through the history (every message written
@@ -18,7 +18,7 @@ from segue.canonical.codec import dumps, loads
 from segue.canonical.history import History
 from segue.canonical.json import encode_json
 from segue.canonical.request import Request
-from segue.pipeline import render_for
+from segue.conversion.convert import render_for
 from segue.render.constraints import Policy
 from segue.render.reasoning_prefix import record_prefixes
 from segue.render.report import Report

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from functools import cached_property
 from threading import Lock
-from typing import NamedTuple
 
 import msgspec
 
-from segue.canonical.fast_history import FastPathUnsupportedError
+from segue.conversion.body import BodyFrame, Mark, find_frame, mark_before
+from segue.conversion.convert import Conversion, ConvertJob
+from segue.conversion.session import ContinuedBody, RememberedConversation, start_conversation
+from segue.conversion.slices import MIN_SIZE, convert_in_slices
 from segue.errors import SegueError
-from segue.fast.conversation import ContinuedBody, RememberedConversation, start_conversation
-from segue.fast.frame import BodyFrame, Mark, find_frame, mark_before
-from segue.fast.regular import FastConversion, RegularConversation
-from segue.pipeline import Conversion, ConvertJob
 from segue.render.cuts import has_plain_exchange
+from segue.wire.names import clear_projected_names
+from segue.wire.schema import clear_rendered_schemas
 
-UNSUPPORTED = (FastPathUnsupportedError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""The errors of a body that needs the full pipeline."""
+_UNSUPPORTED = (SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+# The errors of items that can't be parsed alone: the whole body is converted.
 
 _MAX_COUNT = 256
 _MAX_SIZE = 64 * 2**20
@@ -31,28 +31,12 @@ _MARKER_SIZE = 96
 # The size of a converted body in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 
-# A larger body has a long conversation, which the fast path converts with less work.
-_MAX_SHORT_SIZE = 131_072
-
-# So many conversations with the same beginning are converted without a template.
-_MAX_WITHOUT_TEMPLATE = 2
-
 _JobKey = tuple[object, ...]
 _Key = tuple[_JobKey, int]
 
 
-class _SeenBodies(NamedTuple):
-    """The bodies with the same beginning: the length of the last one, and the number of their conversations."""
-
-    length: int
-    conversations: int
-
-
-_NOT_SEEN = _SeenBodies(0, 0)
-
-
 class FirstBody:
-    """A body that was converted by the full pipeline, until another one continues it."""
+    """A body that was converted whole, until another one continues it."""
 
     def __init__(self, data: bytes, conversion: Conversion, job: ConvertJob) -> None:
         self.size = _SIZE_FACTOR * len(data)
@@ -61,11 +45,6 @@ class FirstBody:
         rendered = msgspec.structs.replace(conversion.rendered, report=conversion.rendered.report.copy())
         self._conversion = msgspec.structs.replace(conversion, rendered=rendered)
         self._job = job
-        self.length = len(conversion.request.messages)
-
-    @property
-    def is_irregular(self) -> bool:
-        return False
 
     @cached_property
     def can_continue(self) -> bool:
@@ -90,7 +69,7 @@ class FirstBody:
         return find_frame(self.data, self._conversion.source)
 
 
-_Entry = FirstBody | RegularConversation | RememberedConversation
+_Entry = FirstBody | RememberedConversation
 
 
 class ConversationMemory:
@@ -102,7 +81,6 @@ class ConversationMemory:
         self._lock = Lock()
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._marks_by_job: dict[_JobKey, dict[_Key, Mark]] = {}
-        self._seen: OrderedDict[tuple[_JobKey, bytes], _SeenBodies] = OrderedDict()
         self._size = 0
         self._number = 0
 
@@ -122,39 +100,16 @@ class ConversationMemory:
         with self._lock:
             self._entries.clear()
             self._marks_by_job.clear()
-            self._seen.clear()
             self._size = 0
 
-    def convert_regular(self, data: bytes, job: ConvertJob) -> FastConversion | None:
-        """Convert a body that continues a regular conversation; None for any other."""
-        if len(data) > MAX_BODY_SIZE:
-            return None
-        for key, entry in self._find_entries(data, job):
-            if isinstance(entry, RegularConversation):
-                try:
-                    continued = entry.convert(data)
-                except UNSUPPORTED:
-                    continue
-                if continued is not None:
-                    conversion, conversation = continued
-                    self._replace(key, conversation)
-                    return conversion
-        return None
+    def convert(self, data: bytes, job: ConvertJob) -> ContinuedBody | None:
+        """Convert a body that continues a conversation; None for any other.
 
-    def convert(self, data: bytes, job: ConvertJob, max_length: int | None = None) -> ContinuedBody | None:
-        """Convert a body that continues a conversation which is not regular; None for any other.
-
-        None also if the whole body must be converted: then the conversation is dropped. With `max_length`, a longer one
-        is continued only if that was necessary before: the fast path did not accept it.
+        None also if the whole body must be converted: then the conversation is dropped.
         """
         if len(data) > MAX_BODY_SIZE:
             return None
         for key, entry in self._find_entries(data, job):
-            if isinstance(entry, RegularConversation):
-                continue
-            if max_length is not None and entry.length > max_length and not entry.is_irregular:
-                self._note_body(data, job, entry.length, 0)
-                continue
             conversation = entry.conversation if isinstance(entry, FirstBody) else entry
             if conversation is None:
                 continue
@@ -166,48 +121,14 @@ class ConversationMemory:
                 # Another conversation with the same rest.
                 continue
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
-            if continued is None:
-                self._replace(key, None)
-                # A template may be better, except same-API, where each shape of an item needs one of its own.
-                added = -1 if conversation.source is job.target else _MAX_WITHOUT_TEMPLATE
-                self._note_body(data, job, conversation.length, added)
-                continue
-            is_irregular = conversation.is_irregular or max_length is None
-            self._replace(key, msgspec.structs.replace(continued.conversation, is_irregular=is_irregular))
-            return continued
+            self._replace(key, None if continued is None else continued.conversation)
+            if continued is not None:
+                return continued
         return None
-
-    def needs_template(self, data: bytes, job: ConvertJob, max_length: int) -> bool:
-        """Return whether a template is worth its cost for a body that continues no conversation.
-
-        It is if the body has probably more messages, as the last one with the same beginning, or if there were several
-        conversations with that beginning: more will follow.
-        """
-        seen = self._seen.get((_job_key(job), data[:_START_SIZE]), _NOT_SEEN)
-        return len(data) > _MAX_SHORT_SIZE or seen.length > max_length or seen.conversations >= _MAX_WITHOUT_TEMPLATE
-
-    def _note_body(self, data: bytes, job: ConvertJob, length: int, added: int) -> None:
-        """Note the length of a body that was not continued, and the number of conversations that it adds."""
-        start = _job_key(job), data[:_START_SIZE]
-        with self._lock:
-            seen = self._seen.get(start, _NOT_SEEN)
-            self._seen[start] = _SeenBodies(length, seen.conversations + added)
-            self._seen.move_to_end(start)
-            if len(self._seen) > self._max_count:
-                self._seen.popitem(last=False)
-
-    def add_regular(self, data: bytes, conversation: RegularConversation, job: ConvertJob) -> None:
-        """Remember a regular conversation, unless the body continues one that is remembered."""
-        if len(data) > MAX_BODY_SIZE:
-            return
-        entries = self._find_entries(data, job)
-        if not any(isinstance(entry, RegularConversation) and entry.begins(data) for _, entry in entries):
-            self._add(_job_key(job), conversation, mark_before(data, _START_SIZE))
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
-        self._note_body(data, job, len(conversion.request.messages), 1)
-        is_kept = self._is_new(data, job)
+        is_kept = job.fetch is None and self._is_new(data, job)
         if is_kept:
             self._add(_job_key(job), FirstBody(data, conversion, job), mark_before(data, _START_SIZE))
         return is_kept
@@ -234,7 +155,7 @@ class ConversationMemory:
             if isinstance(entry, RememberedConversation) or self._has_mark(key, entry, data)
         ]
 
-    def _has_mark(self, key: _Key, entry: FirstBody | RegularConversation, data: bytes) -> bool:
+    def _has_mark(self, key: _Key, entry: FirstBody, data: bytes) -> bool:
         """Return whether a body has the mark of an entry. From now on the entry is found by it."""
         mark = entry.mark
         with self._lock:
@@ -252,7 +173,7 @@ class ConversationMemory:
             while len(self._entries) > self._max_count or self._size > self._max_size:
                 self._drop(next(iter(self._entries)))
 
-    def _replace(self, key: _Key, entry: RegularConversation | RememberedConversation | None) -> None:
+    def _replace(self, key: _Key, entry: RememberedConversation | None) -> None:
         """Replace an entry by a new one, which is the last to be dropped; without a new one, drop it."""
         with self._lock:
             if key in self._entries:
@@ -271,3 +192,24 @@ class ConversationMemory:
 def _job_key(job: ConvertJob) -> _JobKey:
     # Wires are compared by identity: they are made once. What restores reasoning is kept by the entries.
     return id(job.target), id(job.source), job.model, job.tool_format, job.policy, id(job.restore)
+
+
+conversations = ConversationMemory()
+"""The conversations that `convert_bytes` remembers."""
+
+
+def convert_bytes(data: bytes, job: ConvertJob) -> ContinuedBody | None:
+    """Convert a body that continues a conversation, or one that is large; None if it must be converted whole."""
+    if job.fetch is not None:
+        return None
+    try:
+        return convert_in_slices(data, job) if len(data) > MIN_SIZE else conversations.convert(data, job)
+    except _UNSUPPORTED:
+        return None
+
+
+def clear() -> None:
+    """Clear everything that was cached from earlier conversions, also the names and schemas of their tools."""
+    conversations.clear()
+    clear_projected_names()
+    clear_rendered_schemas()
