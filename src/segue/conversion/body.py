@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -13,23 +13,9 @@ from segue.errors import InputError
 from segue.wire.base import Wire
 
 _SPACE = b" \t\r\n"
-_MARK_SIZE = 64
+_PROBE_SIZE = 64
 _items_decoder = msgspec.json.Decoder(list[Raw])
 _object_decoder = msgspec.json.Decoder(dict[str, Any])
-
-
-class Mark(NamedTuple):
-    """Some bytes of a body, which all bodies that continue it have at the same place."""
-
-    start: int
-    stop: int
-    text: bytes
-
-
-def mark_before(data: bytes, stop: int) -> Mark:
-    """Return the mark that ends at a position of a body."""
-    start = max(stop - _MARK_SIZE, 0)
-    return Mark(start, stop, data[start:stop])
 
 
 class BodyFrame(Struct, frozen=True):
@@ -56,7 +42,7 @@ class BodyFrame(Struct, frozen=True):
     def _find_tail(self, data: bytes, stop: int) -> int:
         """Return the last position of the tail in a body; a negative number, or one in the head, if it has none."""
         # The end of the tail is short, so that it is found at once.
-        start = data.rfind(self.tail[-_MARK_SIZE:], 0, stop) + min(len(self.tail), _MARK_SIZE) - len(self.tail)
+        start = data.rfind(self.tail[-_PROBE_SIZE:], 0, stop) + min(len(self.tail), _PROBE_SIZE) - len(self.tail)
         return start if start >= 0 and data.startswith(self.tail, start) else data.rfind(self.tail, 0, stop)
 
     def find_items(self, data: bytes) -> bytes | None:

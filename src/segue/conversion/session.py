@@ -26,7 +26,7 @@ from segue.canonical.json import parse_json_object
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.pairing import TurnCounts
 from segue.canonical.request import Request
-from segue.conversion.body import BodyFrame, Mark, cut_items, join_items, mark_before, parse_items, split_items
+from segue.conversion.body import BodyFrame, cut_items, join_items, parse_items, split_items
 from segue.conversion.convert import Conversion, ConvertJob
 from segue.conversion.markers import has_markers, move_markers
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
@@ -108,10 +108,6 @@ class RememberedConversation(Struct, frozen=True):
     sent_fields: BodyFields | None = None
     sent_rest: dict[str, Any] | None = None
     """The rest of the last body, and its fields for the conversion of the reply."""
-
-    @property
-    def mark(self) -> Mark:
-        return mark_before(self.frame.head, len(self.frame.head))
 
     @property
     def size(self) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from functools import cached_property
 from threading import Lock
 
 import msgspec
 
-from segue.conversion.body import BodyFrame, Mark, find_frame, mark_before
+from segue.conversion.body import BodyFrame, find_frame
 from segue.conversion.convert import Conversion, ConvertJob
+from segue.conversion.prefixes import PrefixTree
 from segue.conversion.session import ContinuedBody, RememberedConversation, start_conversation
 from segue.conversion.slices import MIN_SIZE, convert_in_slices
 from segue.errors import SegueError
@@ -20,7 +21,7 @@ from segue.wire.schema import clear_rendered_schemas
 _UNSUPPORTED = (SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # The errors of items that can't be parsed alone: the whole body is converted.
 
-_MAX_COUNT = 256
+_MAX_COUNT = 4096
 _MAX_SIZE = 64 * 2**20
 # A larger body is not remembered.
 MAX_BODY_SIZE = 4 * 2**20
@@ -31,6 +32,8 @@ _MARKER_SIZE = 96
 # The size of a converted body in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 
+# No body begins with it.
+_NO_PREFIX = b"\0"
 _JobKey = tuple[object, ...]
 _Key = tuple[_JobKey, int]
 
@@ -52,17 +55,17 @@ class FirstBody:
         return has_plain_exchange(self._conversion.request.messages)
 
     @cached_property
-    def mark(self) -> Mark:
+    def prefix(self) -> bytes | None:
+        """The bytes that a longer body begins with; None if the conversation can't be continued."""
         if not self.can_continue or self._framed is None:
-            return mark_before(self.data, _START_SIZE)
+            return None
         frame, items = self._framed
-        return mark_before(self.data, len(frame.head) + max(len(items) - _MARKER_SIZE, 0))
+        return self.data[: len(frame.head) + max(len(items) - _MARKER_SIZE, 0)]
 
     @cached_property
     def conversation(self) -> RememberedConversation | None:
-        if not self.can_continue or self._framed is None:
-            return None
-        return start_conversation(self._conversion, self._job, *self._framed)
+        framed = self._framed if self.can_continue else None
+        return framed and start_conversation(self._conversion, self._job, *framed)
 
     @cached_property
     def _framed(self) -> tuple[BodyFrame, bytes] | None:
@@ -73,14 +76,19 @@ _Entry = FirstBody | RememberedConversation
 
 
 class ConversationMemory:
-    """The conversations used last. An entry is never changed: a longer conversation is a new one."""
+    """The conversations used last. An entry is never changed: a longer conversation is a new one.
+
+    They are found by the bytes that a body begins with. Of a first body these are the first ones only, until another
+    body begins with them.
+    """
 
     def __init__(self, max_count: int = _MAX_COUNT, max_size: int = _MAX_SIZE) -> None:
         self._max_count = max_count
         self._max_size = max_size
         self._lock = Lock()
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        self._marks_by_job: dict[_JobKey, dict[_Key, Mark]] = {}
+        self._prefixes: dict[_Key, bytes] = {}
+        self._trees: defaultdict[_JobKey, PrefixTree[_Key]] = defaultdict(PrefixTree[_Key])
         self._size = 0
         self._number = 0
 
@@ -99,7 +107,8 @@ class ConversationMemory:
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
-            self._marks_by_job.clear()
+            self._prefixes.clear()
+            self._trees.clear()
             self._size = 0
 
     def convert(self, data: bytes, job: ConvertJob) -> ContinuedBody | None:
@@ -121,72 +130,62 @@ class ConversationMemory:
                 # Another conversation with the same rest.
                 continue
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
-            self._replace(key, None if continued is None else continued.conversation)
+            with self._lock:
+                self._drop(key)
             if continued is not None:
+                self._add(key[0], continued.conversation, continued.conversation.frame.head)
                 return continued
         return None
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
-        is_kept = job.fetch is None and self._is_new(data, job)
-        if is_kept:
-            self._add(_job_key(job), FirstBody(data, conversion, job), mark_before(data, _START_SIZE))
-        return is_kept
-
-    def _is_new(self, data: bytes, job: ConvertJob) -> bool:
-        """Return whether a body can be remembered and is not yet: clients send one again."""
-        if len(data) > MAX_BODY_SIZE:
+        if job.fetch is not None or len(data) > MAX_BODY_SIZE:
             return False
-        entries = self._find_entries(data, job)
-        return not any(isinstance(entry, FirstBody) and entry.data == data for _, entry in entries)
+        # Clients send a body again.
+        if any(isinstance(entry, FirstBody) and entry.data == data for _, entry in self._find_entries(data, job)):
+            return False
+        self._add(_job_key(job), FirstBody(data, conversion, job), data[:_START_SIZE])
+        return True
 
     def _find_entries(self, data: bytes, job: ConvertJob) -> list[tuple[_Key, _Entry]]:
-        """Return the entries of earlier bodies that this one may continue, the newest first."""
+        """Return the entries of earlier bodies that this one may continue: those with the longest prefix first."""
         with self._lock:
-            marks = self._marks_by_job.get(_job_key(job), {})
-            entries = [
-                (key, self._entries[key])
-                for key, (start, stop, text) in reversed(marks.items())
-                if data[start:stop] == text
-            ]
-        return [
-            (key, entry)
-            for key, entry in entries
-            if isinstance(entry, RememberedConversation) or self._has_mark(key, entry, data)
-        ]
+            tree = self._trees.get(_job_key(job))
+            found = [(key, self._entries[key]) for key in tree.find(data)] if tree is not None else []
+            # From now on a first body is found by all of its bytes.
+            for key, entry in found:
+                if isinstance(entry, FirstBody) and len(self._prefixes[key]) <= _START_SIZE:
+                    self._place(key, entry.prefix)
+            return [(key, entry) for key, entry in found if data.startswith(self._prefixes.get(key, _NO_PREFIX))]
 
-    def _has_mark(self, key: _Key, entry: FirstBody, data: bytes) -> bool:
-        """Return whether a body has the mark of an entry. From now on the entry is found by it."""
-        mark = entry.mark
-        with self._lock:
-            if key in self._entries:
-                self._marks_by_job[key[0]][key] = mark
-        return data[mark.start : mark.stop] == mark.text
+    def _place(self, key: _Key, prefix: bytes | None) -> None:
+        """Find an entry by another prefix from now on, or drop it."""
+        if prefix is None:
+            self._drop(key)
+            return
+        tree = self._trees[key[0]]
+        tree.remove(self._prefixes[key], key)
+        self._prefixes[key] = prefix
+        tree.add(prefix, key)
 
-    def _add(self, job_key: _JobKey, entry: _Entry, mark: Mark) -> None:
+    def _add(self, job_key: _JobKey, entry: _Entry, prefix: bytes) -> None:
         with self._lock:
             self._number += 1
             key = job_key, self._number
-            self._marks_by_job.setdefault(job_key, {})[key] = mark
-            self._entries[key] = entry
+            self._entries[key], self._prefixes[key] = entry, prefix
+            self._trees[job_key].add(prefix, key)
             self._size += entry.size
             while len(self._entries) > self._max_count or self._size > self._max_size:
                 self._drop(next(iter(self._entries)))
 
-    def _replace(self, key: _Key, entry: RememberedConversation | None) -> None:
-        """Replace an entry by a new one, which is the last to be dropped; without a new one, drop it."""
-        with self._lock:
-            if key in self._entries:
-                self._drop(key)
-        if entry is not None:
-            self._add(key[0], entry, entry.mark)
-
     def _drop(self, key: _Key) -> None:
-        self._size -= self._entries.pop(key).size
-        marks = self._marks_by_job[key[0]]
-        del marks[key]
-        if not marks:
-            del self._marks_by_job[key[0]]
+        """Drop an entry, if another thread has not yet."""
+        if key in self._entries:
+            self._size -= self._entries.pop(key).size
+            tree = self._trees[key[0]]
+            tree.remove(self._prefixes.pop(key), key)
+            if not tree:
+                del self._trees[key[0]]
 
 
 def _job_key(job: ConvertJob) -> _JobKey:
