@@ -216,11 +216,11 @@ def measure_turns(modes: Sequence[Mode], rounds: int) -> Iterator[list[str]]:
     costs = [Costs() for _ in modes]
     for number in range(rounds):
         sessions.clear()
-        sessions = [Session(mode, number) for mode in modes]
+        played = [Session(mode, number) for mode in modes]
         for turn in range(TURNS[-1] + _NEIGHBOURS + 1):
-            for session, cost in zip(sessions, costs, strict=True):
+            for session, cost in zip(played, costs, strict=True):
                 _measure_turn(session, cost, turn)
-        for session, cost in zip(sessions, costs, strict=True):
+        for session, cost in zip(played, costs, strict=True):
             _measure_elsewhere(session, cost)
     without = costs[0]
     for mode, cost in zip(modes, costs, strict=True):

@@ -24,6 +24,7 @@ from tests.bridge.exchanges import KEYS, MODELS, NOW, Answer, Response, carry_ou
 from tests.bridge.test_reasoning_routes import add_reminder
 from tests.bridge.test_sealed_reasoning import CALLERS, PAIRS, Body, first_body, strip_reasoning, thoughts_in
 from tests.budget import examples, sample
+from tests.properties.whole import without_memory
 from tests.vendors.clients import CLIENTS
 from tests.work import count_work
 
@@ -117,11 +118,8 @@ def ask(worker: Worker, client: Client, target: Endpoint, number: int, *, thinks
     thought = f"Thought {number}." if thinks else None
     reply = reply_of(target, thought=thought, calls=calls)
     expected_store = copy_entries(worker.store)
-    fast.enable(False)
-    try:
+    with without_memory():
         expected = send(worker, worker.open_bridge(lambda: number), expected_store, client, reply)
-    finally:
-        fast.enable(True)
     worker.bridge._settings = _with_random(worker.bridge, number)
     answer = send(worker, worker.bridge, worker.store, client, reply)
     assert [request.body for request in answer.sent] == [request.body for request in expected.sent]

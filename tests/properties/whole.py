@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,11 +15,17 @@ from segue.conversion import sessions
 from segue.errors import SegueError
 
 
-def convert_whole(data: bytes, **job: Any) -> segue.Converted:
-    """Convert a body with empty memory, and not in slices."""
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Convert bodies whole: with empty memory, and not in slices."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_convert, "convert_bytes", lambda *_: None)
         patch.setattr(sessions.conversations, "add", lambda *_: False)
+        yield
+
+
+def convert_whole(data: bytes, **job: Any) -> segue.Converted:
+    with without_memory():
         return segue.convert(data, **job)
 
 

@@ -44,42 +44,29 @@ class Contents(Struct, frozen=True, gc=False):
 
 def summarize(messages: Sequence[Message]) -> Contents:
     """Return the contents of these messages."""
-    blocks: list[Block] = []
-    calls: list[ToolCall] = []
-    results: list[ToolResponse] = []
-    parts: list[Block] = []
-    texts: list[str] = []
-    has_hosted = has_failures = has_omitted = has_blanks = False
-    for message in messages:
-        if not message.blocks:
-            has_blanks = True
-        blocks += message.blocks
-    for block in blocks:
-        if type(block) is Text:
-            texts.append(block.text)
-        elif type(block) is ToolCall:
-            calls.append(block)
-            has_hosted = has_hosted or block.kind == "hosted"
-            has_omitted = has_omitted or block.broken
-        elif type(block) is ToolResponse:
-            results.append(block)
-            parts += block.content or ()
-            has_hosted = has_hosted or block.hosted
-            has_failures = has_failures or block.error or block.outcome is not None
-        elif type(block) is Opaque:
-            has_omitted = has_omitted or block.omit_reason is not None
-    texts += [part.text for part in parts if type(part) is Text]
+    blocks = [block for message in messages for block in message.blocks]
+    block_types = frozenset(map(type, blocks))
+    calls = [block for block in blocks if type(block) is ToolCall] if ToolCall in block_types else []
+    results = [block for block in blocks if type(block) is ToolResponse] if ToolResponse in block_types else []
+    parts = [part for result in results for part in result.content or ()]
+    texts = [block.text for block in (*blocks, *parts) if type(block) is Text]
     return Contents(
         blocks=tuple(blocks),
         calls=tuple(calls),
         results=tuple(results),
         parts=tuple(parts),
         speakers=frozenset([message.speaker for message in messages]),
-        block_types=frozenset(map(type, blocks)),
+        block_types=block_types,
         part_types=frozenset(map(type, parts)),
         has_names=bool([None for message in messages if message.name]),
-        has_hosted=has_hosted,
-        has_failures=has_failures,
-        has_omitted=has_omitted,
-        has_blanks=has_blanks or "" in texts or any(map(str.isspace, texts)),
+        has_hosted=bool(
+            [None for call in calls if call.kind == "hosted"] or [None for result in results if result.hosted]
+        ),
+        has_failures=bool([None for result in results if result.error or result.outcome is not None]),
+        has_omitted=bool([None for call in calls if call.broken])
+        or (
+            Opaque in block_types
+            and any(isinstance(block, Opaque) and block.omit_reason is not None for block in blocks)
+        ),
+        has_blanks="" in texts or any(map(str.isspace, texts)) or bool([None for m in messages if not m.blocks]),
     )

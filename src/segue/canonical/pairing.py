@@ -23,8 +23,8 @@ key and index. A turn key is the message's own, or else a hash of the reply's ca
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Container, Iterable, Sequence
 from itertools import takewhile
 from operator import is_
 from typing import TypeAlias
@@ -32,8 +32,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of, responses_of
-from segue.canonical.ids import format_turn_key, hash_reply, hash_tool_id, is_canonical, split_turn_key
-from segue.canonical.layered_map import LayeredMap
+from segue.canonical.ids import format_turn_key, hash_reply, hash_tool_id, is_canonical
 
 _PAIRED_TYPES = frozenset({ToolCall, ToolResponse})
 _NO_CALL: tuple[None, None] = (None, None)
@@ -493,61 +492,6 @@ def _has_new_id(call: ToolCall) -> bool:
         and not (origin.family is not None and origin.is_approval)
         and not is_canonical(origin.raw_id)
     )
-
-
-class TurnCounts:
-    """How often each reply has occurred in a part of a body: later parts continue the counts."""
-
-    __slots__ = ("_counts",)
-
-    def __init__(self, counts: LayeredMap[str, int] | None = None) -> None:
-        self._counts = LayeredMap[str, int]() if counts is None else counts
-
-    def add(self, messages: Iterable[Message]) -> TurnCounts:
-        """Return the counts after these messages of the same body."""
-        counts = self._counts.fork()
-        for message in messages:
-            if message.turn_key is not None and ToolCall in map(type, message.blocks):
-                digest, occurrence = split_turn_key(message.turn_key)
-                counts[digest] = occurrence + 1
-        return TurnCounts(counts)
-
-    def renumber(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages that follow in the same body, which were paired alone, with their ids in the body.
-
-        Their results must belong to calls among them, and no raw id may be a canonical one.
-        """
-        turn_keys: dict[str | None, str] = {}
-        for message in messages:
-            if message.turn_key is not None and ToolCall in map(type, message.blocks):
-                digest, occurrence = split_turn_key(message.turn_key)
-                if earlier := self._counts.get(digest):
-                    turn_keys[message.turn_key] = format_turn_key(digest, earlier + occurrence)
-        if not turn_keys:
-            return tuple(messages)
-        call_ids: dict[str, str] = {}
-        indexes: Counter[str] = Counter()
-        for message in messages:
-            if (turn_key := turn_keys.get(message.turn_key)) is not None:
-                for call in calls_of(message):
-                    origin = call.origin
-                    call_ids[call.id] = hash_tool_id(
-                        origin.provider, origin.raw_id, call.name, turn_key, indexes[turn_key]
-                    )
-                    indexes[turn_key] += 1
-        return tuple(_replace_ids(message, call_ids, turn_keys) for message in messages)
-
-
-def _replace_ids(message: Message, call_ids: Mapping[str, str], turn_keys: Mapping[str | None, str]) -> Message:
-    def replace_id(block: Block) -> Block:
-        if isinstance(block, ToolCall):
-            return replace(block, id=call_ids.get(block.id, block.id))
-        if isinstance(block, ToolResponse):
-            return replace(block, call_id=call_ids.get(block.call_id, block.call_id))
-        return block
-
-    turn_key = turn_keys.get(message.turn_key, message.turn_key)
-    return replace(message, blocks=tuple(map(replace_id, message.blocks)), turn_key=turn_key)
 
 
 def _can_have_result(call: ToolCall) -> bool:

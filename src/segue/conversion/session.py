@@ -1,14 +1,19 @@
 """Remembered conversations: a body that continues one is converted by rendering only its newest items.
 
 The bytes of a settled part of the body, and those after its items, are compared. The items in between are parsed alone,
-and their messages extend the rendered prefix of the conversation. They have the ids that they have in the whole body:
+and their messages extend the rendered prefix of the conversation, with the ids that they have in the whole body.
 
-- The occurrences of equal replies are counted on from the settled part.
-- Each result must have the raw id of a call among these items.
-- No call may have a raw id that must be unique, or one of a settled call or result that has no partner, an early one or
-  several: with one more call they may be paired in another way.
+The *state* at the border before the newest items holds all that they depend on:
 
-All other fields of the request are those of the settled part: items that declare tools are not parsed alone.
+- `frame`: the bytes before and after them, and `parsed_fields`, what the other fields were parsed to: items that
+  declare tools or the like are not parsed alone.
+- `features`: what the API was detected by.
+- `pairing`: ids and results of the calls before (`canonical.pairing_state`).
+- `bare_names`: names of tools in a namespace, which only a walk over all calls resolves.
+- `prefix`: the rendered bytes before, and what rendering depends on: ids and names at the target, the settings, the
+  open exchange, findings by stage, ids of items, the digest that reasoning is bound to (`conversion.segments`).
+- `calls`: ids of all calls, which those of the reply must differ from.
+- `has_moved_markers`: whether a cache marker, of which a finding tells, has moved into the newest items.
 """
 
 from __future__ import annotations
@@ -19,12 +24,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Message, ToolCall, ToolResponse, responses_of
+from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.call_history import CallColumns, CallHistory
-from segue.canonical.ids import is_canonical
 from segue.canonical.json import parse_json_object
-from segue.canonical.layered_map import LayeredMap
-from segue.canonical.pairing import TurnCounts
+from segue.canonical.pairing_state import PairingState
 from segue.canonical.request import Request
 from segue.conversion.body import BodyFrame, cut_items, join_items, parse_items, split_items
 from segue.conversion.convert import Conversion, ConvertJob
@@ -84,17 +87,13 @@ class RememberedConversation(Struct, frozen=True):
     parsed_fields: Request
     """The request parsed from the fields that items are parsed with, and no items."""
     prefix: RenderedPrefix
+    pairing: PairingState
     newest: ParsedItems
     """The items after the settled ones in the last body."""
     rest_size: int = 0
     """The number of bytes around the items."""
     features: ItemFeatures = frozenset()
     """What the API of the body was detected by in its items."""
-    turn_counts: TurnCounts = TurnCounts()
-    raw_ids: LayeredMap[str, bool] = msgspec.field(default_factory=LayeredMap[str, bool])
-    """The raw ids of the settled calls, if they must be unique."""
-    contested_ids: frozenset[str] = frozenset()
-    """Raw ids of settled calls and results that one more call with the same raw id may pair in another way."""
     bare_names: frozenset[str] = frozenset()
     """The names of tools in a namespace, which calls may omit."""
     has_moved_markers: bool = False
@@ -226,19 +225,10 @@ class RememberedConversation(Struct, frozen=True):
         parsed = _parse_fields(self.source, self.prefix.request, items)
         if msgspec.structs.replace(parsed, messages=(), native=None) != self.parsed_fields:
             return None
-        raw_ids: dict[str, str | None] = {}
-        for message in parsed.messages:
-            for block in message.blocks:
-                if type(block) is ToolCall:
-                    raw_id = block.origin.raw_id
-                    raw_ids[block.id] = raw_id
-                    if block.name in self.bare_names or (raw_id is not None and self._is_taken(raw_id)):
-                        return None
-            for block in message.blocks:
-                if type(block) is ToolResponse and raw_ids.get(block.call_id, "") != block.origin.raw_id:
-                    return None
-        messages = self.turn_counts.renumber(parsed.messages)
-        if self.job.restore is None:
+        if self.bare_names and not self.bare_names.isdisjoint(call.name for call in _find_calls(parsed.messages)):
+            return None
+        messages = self.pairing.continue_ids(parsed.messages)
+        if messages is None or self.job.restore is None:
             return messages
         report = Report()
         restored = self.job.restore(messages, report)
@@ -248,27 +238,13 @@ class RememberedConversation(Struct, frozen=True):
     def _is_same_api(self) -> bool:
         return self.source.name == self.job.target.name
 
-    def _is_taken(self, raw_id: str) -> bool:
-        is_repeated = self.source.unique_call_ids and raw_id in self.raw_ids
-        return is_repeated or raw_id in self.contested_ids or is_canonical(raw_id)
-
     def _settle(self) -> RememberedConversation:
         """Return the conversation after its newest messages, without their place in the bytes and their rendering."""
         messages = self.newest.messages
         calls = _find_calls(messages)
-        if not calls and not any(map(responses_of, messages)):
-            return self
-        raw_ids = self.raw_ids
-        if self.source.unique_call_ids:
-            raw_ids = raw_ids.fork()
-            for call in calls:
-                if call.origin.raw_id is not None:
-                    raw_ids[call.origin.raw_id] = True
         return msgspec.structs.replace(
             self,
-            turn_counts=self.turn_counts.add(messages),
-            raw_ids=raw_ids,
-            contested_ids=self.contested_ids | _find_contested_ids(messages),
+            pairing=self.pairing.add(messages),
             call_count=self.call_count + len(calls),
             calls=self.calls.add(calls) if self.calls is not None else None,
         )
@@ -304,6 +280,7 @@ def start_conversation(
         source,
         msgspec.structs.replace(_parse_fields(source, request, []), native=None),
         prefix,
+        PairingState(source.unique_call_ids),
         ParsedItems(items_data, items, conversion.request.messages),
         len(frame.head) + len(frame.tail) + len(frame.end),
         _find_features(items, source, job),
@@ -320,26 +297,6 @@ def _find_features(items: Sequence[Any], source: Wire, job: ConvertJob) -> ItemF
 
 def _find_calls(messages: Sequence[Message]) -> list[ToolCall]:
     return [block for message in messages for block in message.blocks if type(block) is ToolCall]
-
-
-def _find_contested_ids(messages: Sequence[Message]) -> set[str]:
-    """Return the raw ids that do not belong to exactly one result after each call."""
-    raw_id_by_call: dict[str, str | None] = {}
-    open_calls: dict[str, int] = {}
-    contested: set[str] = set()
-    for message in messages:
-        for block in message.blocks:
-            if type(block) is ToolCall:
-                raw_id = raw_id_by_call[block.id] = block.origin.raw_id
-                if raw_id is not None:
-                    open_calls[raw_id] = open_calls.get(raw_id, 0) + 1
-        for block in message.blocks:
-            if type(block) is ToolResponse and (raw_id := block.origin.raw_id) is not None:
-                if open_calls.get(raw_id) and raw_id_by_call.get(block.call_id) == raw_id:
-                    open_calls[raw_id] -= 1
-                else:
-                    contested.add(raw_id)
-    return contested.union([raw_id for raw_id, count in open_calls.items() if count])
 
 
 def _parse_fields(source: Wire, request: Request, items: Sequence[Any]) -> Request:

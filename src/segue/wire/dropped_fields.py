@@ -92,7 +92,8 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
         if known_keys is None:
             continue
         has_parts = is_text and "content" in fragment
-        if _is_reported_elsewhere(item):
+        # Most items have no other keys than these.
+        if (not has_parts and fragment.keys() <= _plain_keys(known_keys)) or _is_reported_elsewhere(item):
             continue
         place = "messages" if isinstance(item, Message) else "content"
         for values in (fragment, *(objects_in(fragment["content"]) if has_parts else ())):
@@ -159,7 +160,8 @@ def _find_foreign_media(contents: Contents, target: Wire) -> Iterator[Media]:
 def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[str]:
     """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
     unknown: list[str] = []
-    for key, value in fragment.items():
+    for key in fragment.keys() - _plain_keys(known):
+        value = fragment[key]
         if not value and not (value == {} and key in _MEANINGFUL_EMPTY):
             continue
         inner = _inner_keys(known, key) if isinstance(value, dict) else None
@@ -168,6 +170,12 @@ def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[st
         elif key not in known:
             unknown.append(key)
     return unknown
+
+
+@lru_cache(maxsize=256)
+def _plain_keys(known: frozenset[str]) -> frozenset[str]:
+    """Return the known keys that have no known keys inside their values."""
+    return frozenset(key for key in known if not _inner_keys(known, key))
 
 
 @lru_cache(maxsize=256)
