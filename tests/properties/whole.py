@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from segue.errors import SegueError
 
 
 @contextmanager
-def without_memory() -> Iterator[None]:
+def without_memory() -> Generator[None]:
     """Convert bodies whole: with empty memory, and not in slices."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_convert, "convert_bytes", lambda *_: None)
