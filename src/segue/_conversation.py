@@ -38,7 +38,6 @@ from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.target import RenderTarget
 from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import is_other_model, parse_model, resolve_alias
-from segue.render.chained_report import ChainedReport
 from segue.render.constraints import (
     HostedPolicy,
     IdPolicy,
@@ -47,7 +46,7 @@ from segue.render.constraints import (
     ReasoningPolicy,
 )
 from segue.render.reasoning_prefix import digest_transcript, record_prefixes
-from segue.render.report import Report
+from segue.render.report import ChainedReport, Report
 from segue.render.transcript import Transcript
 from segue.reply import map_reply, parse_reply
 from segue.wire.base import Fetch, validate_fetch

@@ -16,7 +16,7 @@ from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, wrap_messages
 from segue.conversion.convert import ConvertJob, RenderedBody, convert_request
-from segue.conversion.sent import BodyFields, SentBody, encode_edges
+from segue.conversion.sent import BodyFields, SentBody, encode_fingerprint
 from segue.conversion.sessions import conversations, convert_bytes
 from segue.errors import InputError, require_string
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
@@ -241,10 +241,9 @@ def convert_job(body: Body, job: ConvertJob, decoded: DecodedBody | None = None)
 
 def _build_sent_body(request: Request, rendered: RenderedBody, target: Wire) -> SentBody:
     fields = {key: value for key, value in rendered.body.items() if key != target.conversation_key}
-    edges = encode_edges(rendered.body.get(target.conversation_key))
-    return SentBody(
-        BodyFields(request, rendered.names, fields), CallHistory(lambda: request.messages, calls=rendered.calls), edges
-    )
+    fingerprint = encode_fingerprint(rendered.body.get(target.conversation_key))
+    history = CallHistory(lambda: request.messages, calls=rendered.calls)
+    return SentBody(BodyFields(request, rendered.names, fields), history, fingerprint)
 
 
 def build_policy(**values: str) -> Policy:

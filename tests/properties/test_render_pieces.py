@@ -15,8 +15,7 @@ from segue.canonical.request import Reply
 from segue.conversion.convert import report_conflicting_results, report_dropped_model
 from segue.conversion.pieces import IrregularError, Piece, render_pieces
 from segue.conversion.target import RenderTarget
-from segue.render.chained_report import ChainedReport
-from segue.render.report import Finding, Report
+from segue.render.report import ChainedReport, Finding, Report
 from segue.wire.registry import WIRES
 from tests.budget import examples, sample
 from tests.conversations.build import Case

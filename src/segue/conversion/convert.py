@@ -6,19 +6,18 @@ With an empty state it converts a whole body, which defines the result of every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Message, Native, Text, ToolCall, ToolResponse, state_of
+from segue.canonical.blocks import Message, Native, ToolCall, ToolResponse, state_of
 from segue.canonical.contents import Contents, summarize
 from segue.canonical.history import Interaction
-from segue.canonical.request import Options, Request, Tool
+from segue.canonical.request import Request, Tool
+from segue.conversion.settings import NameInText, Settings, build_name_map
 from segue.errors import InputError
 from segue.models import Model, parse_model
 from segue.render.constraints import Policy
-from segue.render.draft import are_identical
 from segue.render.passes import render
 from segue.render.prefix_digest import BoundPrefix
 from segue.render.report import IN_CALL_ORDER, Report, Step
@@ -28,17 +27,15 @@ from segue.wire.detect_body import detect_source, find_contradicting_api
 from segue.wire.dropped_fields import report_dropped
 from segue.wire.ids import IdMap, IdScheme
 from segue.wire.mixed_body import MCP
-from segue.wire.names import NameMap, NameRule
+from segue.wire.names import NameMap
 from segue.wire.registry import WIRES
 from segue.wire.text.names import TEXT_FORMAT_NAMES
 from segue.wire.text.prompting import render_as_text, text_constraints
 from segue.wire.text.text_format import TextFormat
 from segue.wire.tool_formats import id_scheme_for
-from segue.wire.vendor_tools.convert import DEFERRED_KEY, ConvertedTools, convert_vendor_tools, merge_body_fields
+from segue.wire.vendor_tools.convert import ConvertedTools, convert_vendor_tools, merge_body_fields
 
 _MAX_ID_SHOWN = 64
-# With more tools, the declarations may depend on the calls: called tools come first where not all can be declared.
-_MAX_TOOLS = 128
 
 
 class ConvertJob(msgspec.Struct, frozen=True):
@@ -67,32 +64,6 @@ class ConvertJob(msgspec.Struct, frozen=True):
         return self.target if source is self.base_wire else source
 
 
-class RenderedRest(msgspec.Struct, frozen=True):
-    """A rendered body with an empty conversation, and the values that it was rendered from."""
-
-    declared: ConvertedTools
-    system: tuple[Text, ...]
-    tools: tuple[Tool, ...]
-    options: Options
-    body: dict[str, Any]
-
-    def is_rest_of(self, transcript: Transcript) -> bool:
-        """Return whether the body of the transcript has the same rest."""
-        return (
-            (self.tools is transcript.tools or are_identical(self.tools, transcript.tools))
-            and self.system == transcript.system
-            and self.options == transcript.options
-            and not self._depends_on_calls
-        )
-
-    @property
-    def _depends_on_calls(self) -> bool:
-        """Whether the declarations may depend on the calls: there are many tools, or some are deferred."""
-        if len(self.tools) > _MAX_TOOLS:
-            return True
-        return bool([tool for tool in self.tools if tool.extra and tool.extra.get(DEFERRED_KEY)])
-
-
 class RenderedBody(msgspec.Struct, frozen=True):
     """The body of a transcript, with the ids and names used in it."""
 
@@ -100,34 +71,34 @@ class RenderedBody(msgspec.Struct, frozen=True):
     ids: IdMap
     names: NameMap
     report: Report
-    rest: RenderedRest
+    settings: Settings
     calls: tuple[ToolCall, ...]
     """The calls of the given messages."""
 
     @property
     def state(self) -> RenderState:
         """The state that a render of the messages after these continues from."""
-        return RenderState(self.ids, self.names, self.rest)
+        return RenderState(self.ids, self.names, self.settings)
 
 
-class RestChangedError(Exception):
-    """The rest of the body differs from that of the earlier render, which it must be equal to."""
+class SettingsChangedError(Exception):
+    """The settings of the body differ from those of the earlier render, which they must be equal to."""
 
 
 class RenderState(msgspec.Struct, frozen=True):
     """What an earlier render of the same request fixed: a render of later messages continues from it.
 
-    Calls keep their ids and tools their names. The rest of the body is not rendered again if it would be the same, and
+    Calls keep their ids and tools their names. The settings are not rendered again if they would be the same, and
     its findings are not reported again. A render changes neither ids nor names of the state.
     """
 
     ids: IdMap
     names: NameMap
-    rest: RenderedRest
+    settings: Settings
     bound: BoundPrefix | None = None
     """The earlier messages, where reasoning is bound to them."""
     needs_same_options: bool = False
-    """Whether to raise `RestChangedError` where the passes choose other options than for the earlier messages."""
+    """Whether to raise `SettingsChangedError` where the passes choose other options than for the earlier messages."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -241,9 +212,9 @@ def render_for(
         declared = convert_vendor_tools(request, constraints.api, target_model, report)
         request = declared.request
         name_rule = wire.name_rule(parse_model(resolved_model or model))
-        names = _build_name_map(request, contents, constraints.api, name_rule)
+        names = build_name_map(request, contents, constraints.api, name_rule)
     else:
-        declared = state.rest.declared
+        declared = state.settings.declared
         request = msgspec.structs.replace(declared.request, messages=request.messages)
         names = state.names.copy()
     text_format = _select_text_format(tool_format, target_model)
@@ -256,7 +227,7 @@ def render_for(
         report,
         model=model,
         resolved_model=resolved_model,
-        project_name=_NameInText(request, contents, names),
+        project_name=NameInText(request, contents, names),
         contents=contents,
         earlier=state and state.bound,
     )
@@ -279,7 +250,7 @@ def render_for(
         )
     report.stage = (Step.BODY,)
     context = RenderContext(ids, names, report, fetch and guard_fetch(fetch))
-    body, rest = _render_body(rendered_transcript, wire, context, declared, state and state.rest)
+    body, settings = _render_body(rendered_transcript, wire, context, declared, state and state.settings)
     report.stage = IN_CALL_ORDER
     sent = transcript.contents
     for call in sent.calls:
@@ -305,7 +276,7 @@ def render_for(
     for tool, name, projected in names.parameters.changed:
         report.add("name", f"parameter {name!r} of {tool} renamed to {projected!r}", subject=name)
     report.stage = (Step.REPLY,)
-    return transcript, RenderedBody(body, ids, names, report, rest, contents.calls)
+    return transcript, RenderedBody(body, ids, names, report, settings, contents.calls)
 
 
 def _assign_ids(transcript: Transcript, scheme: IdScheme, names: NameMap, state: RenderState | None) -> IdMap:
@@ -318,20 +289,20 @@ def _assign_ids(transcript: Transcript, scheme: IdScheme, names: NameMap, state:
 
 
 def _render_body(
-    transcript: Transcript, wire: Wire, context: RenderContext, declared: ConvertedTools, rest: RenderedRest | None
-) -> tuple[dict[str, Any], RenderedRest]:
-    """Render the body, and return its rest too; only the conversation is rendered if it has the earlier `rest`."""
+    transcript: Transcript, wire: Wire, context: RenderContext, declared: ConvertedTools, settings: Settings | None
+) -> tuple[dict[str, Any], Settings]:
+    """Render the body, and return its settings too; only the conversation is rendered if it has the earlier ones."""
     key = wire.conversation_key
-    if rest is not None and rest.is_rest_of(transcript):
-        return {**rest.body, key: wire.render_items(transcript, context)}, rest
+    if settings is not None and settings.are_settings_of(transcript):
+        return {**settings.body, key: wire.render_items(transcript, context)}, settings
     body = merge_body_fields(wire.render_request(transcript, context), declared.body_fields)
-    return body, RenderedRest(declared, transcript.system, transcript.tools, transcript.options, {**body, key: []})
+    return body, Settings(declared, transcript.system, transcript.tools, transcript.options, {**body, key: []})
 
 
 def _continue_reports(request: Request, transcript: Transcript, state: RenderState) -> Request:
-    """Return the request with only its messages: the earlier render has reported on the rest."""
-    if state.needs_same_options and transcript.options != state.rest.options:
-        raise RestChangedError
+    """Return the request with only its messages: the earlier render has reported on the settings."""
+    if state.needs_same_options and transcript.options != state.settings.options:
+        raise SettingsChangedError
     native = request.native and Native(request.native.api, {})
     return msgspec.structs.replace(request, system=(), tools=(), native=native)
 
@@ -392,59 +363,3 @@ def _report_new_id(call: ToolCall, sent: str, ids: IdMap, wire: Wire, policy: Po
     elif ids.is_repeated(call.id):
         why = f"call id {shown!r} used by an earlier call too: results paired with their calls by order"
         report.add("id", why, call_id=call.id, subject=call.name)
-
-
-def _build_name_map(request: Request, contents: Contents, api: str, rule: NameRule) -> NameMap:
-    if request.native is None or request.native.api != api:
-        return NameMap(rule)
-    names = NameMap(rule.for_same_api(tool.name for tool in request.tools))
-    for name in _built_in_names(request, contents):
-        names.keep(name)
-    if rule.same_api_custom_unchecked:
-        for name in _custom_tool_names(request, contents, rule):
-            names.keep(name)
-    return names
-
-
-def _built_in_names(request: Request, contents: Contents) -> set[str]:
-    """Return the names of tools that the API itself defines (`$web_search`): their calls have another type."""
-    own = {tool.name for tool in request.tools if tool.kind == "hosted"}
-    calls = [call for call in contents.calls if call.name in own] if own else []
-    return {
-        call.name
-        for call in calls
-        if call.native is not None and call.native.fragment.get("type") == "builtin_function"
-    }
-
-
-class _NameInText:
-    """Maps a tool name to its name in text: the projected one if there is one."""
-
-    def __init__(self, request: Request, contents: Contents, names: NameMap) -> None:
-        self._request = request
-        self._contents = contents
-        self._names = names
-
-    def __call__(self, name: str) -> str:
-        projected = self._names.render(name) if name in self._projected_names else name
-        return projected.replace(self._separator, ".") if self._separator else projected
-
-    @cached_property
-    def _projected_names(self) -> frozenset[str]:
-        called = [call.name for call in self._contents.calls if not call.origin.is_approval]
-        return frozenset([*called, *(tool.name for tool in self._request.tools)])
-
-    @cached_property
-    def _separator(self) -> str:
-        """The separator of the source API between the parts of a name; empty if it has none."""
-        request = self._request
-        source = WIRES.get(request.native.api) if request.native is not None else None
-        return source.name_rule(parse_model(request.model)).same_api_separator if source is not None else ""
-
-
-def _custom_tool_names(request: Request, contents: Contents, rule: NameRule) -> set[str]:
-    """Return names used by custom tools only, not by a function or a tool in a namespace."""
-    used = [(item.name, item.kind) for item in (*request.tools, *contents.calls)]
-    valid = {name for name, _ in used if 0 < len(name) <= rule.same_api_limit and rule.same_api_separator not in name}
-    custom = {name for name, kind in used if kind == "custom" and name in valid}
-    return custom - {name for name, kind in used if kind != "custom"}

@@ -12,15 +12,14 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message
 from segue.conversion.segments import RenderedPrefix
-from segue.render.chained_report import ChainedReport
-from segue.render.report import Report
+from segue.render.report import ChainedReport, Report
 
 PIECE_SIZE = 512
 """The number of messages from which on a cut is searched for."""
 
 
 class Piece(Struct, frozen=True):
-    """The entries of some messages with the rest of the body around them in `fragments`, and the report on them.
+    """The entries of some messages with the settings around them in `fragments`, and the report on them.
 
     `context` are the entries that stand for all earlier messages. A finding on the whole conversation is in several
     reports.

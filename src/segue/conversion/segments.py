@@ -14,7 +14,7 @@ render the messages after it:
   anchor; after a user message, it alone.
 - Ids and names continue from the prefix. Anything else that depends on all messages makes a message irregular, and a
   conversation with irregular messages after the cut, or in the exchange that is cut, is rendered whole.
-- The rest of the body must be equal for prefix and window.
+- The settings must be equal for prefix and window.
 - Findings are in the order of the stages that added them. The place of one that the prefix does not have is certain.
 """
 
@@ -31,13 +31,12 @@ from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.request import Request
-from segue.conversion.convert import RenderedBody, RenderState, RestChangedError
-from segue.conversion.sent import EDGE_ITEMS, join_edges
-from segue.render.chained_report import ChainedReport, append_report
+from segue.conversion.convert import RenderedBody, RenderState, SettingsChangedError
+from segue.conversion.sent import FINGERPRINT_ITEMS, join_fingerprints
 from segue.render.cuts import Cut, DeclaredTools, can_follow_cut, find_cuts, is_local
 from segue.render.draft import are_identical
 from segue.render.reasoning_prefix import extend_bound_prefix
-from segue.render.report import IN_CALL_ORDER, Finding, Report, Stage
+from segue.render.report import IN_CALL_ORDER, ChainedReport, Finding, Report, Stage, append_report
 from segue.render.transcript import Transcript
 from segue.wire.names import NameMap
 
@@ -50,13 +49,13 @@ RenderFunction = Callable[[Request, Report, RenderState | None], tuple[Transcrip
 class ExtendedBody(Struct, frozen=True):
     """A body in fragments, with its report. `newest_report` and `transcript` are those of the window only.
 
-    `prefix` is the prefix for the next, longer body. `rest` is the body with an empty conversation.
+    `prefix` is the prefix for the next, longer body. `settings` is the body with an empty conversation.
     """
 
     fragments: list[bytes]
-    edges: bytes
-    """The number of entries, the first and the last of them, as `encode_edges` returns them."""
-    rest: dict[str, Any]
+    fingerprint: bytes
+    """The number of entries, the first and the last of them, as `encode_fingerprint` returns them."""
+    settings: dict[str, Any]
     report: Report
     newest_report: Report
     transcript: Transcript
@@ -65,13 +64,13 @@ class ExtendedBody(Struct, frozen=True):
 
     def replace_field(self, conversation_key: str, key: str, value: object) -> ExtendedBody:
         """Return the body with another value of a key that stands after the conversation."""
-        rest = {**self.rest, key: value}
-        after = encode_json({name: rest[name] for name in [*rest][[*rest].index(conversation_key) + 1 :]})
-        return msgspec.structs.replace(self, rest=rest, fragments=[*self.fragments[:-1], b"]," + after[1:]])
+        settings = {**self.settings, key: value}
+        after = encode_json({name: settings[name] for name in [*settings][[*settings].index(conversation_key) + 1 :]})
+        return msgspec.structs.replace(self, settings=settings, fragments=[*self.fragments[:-1], b"]," + after[1:]])
 
 
 class _Window(Struct, frozen=True):
-    """Rendered messages: their entries in the body, and the encoded rest of the body before and after them."""
+    """Rendered messages: their entries in the body, and the encoded settings before and after them."""
 
     entries: list[Any]
     before: bytes
@@ -83,7 +82,7 @@ class _Window(Struct, frozen=True):
     names: NameMap
     state: RenderState
 
-    def has_same_rest(self, other: _Window) -> bool:
+    def has_same_settings(self, other: _Window) -> bool:
         return self.before == other.before and self.after == other.after
 
 
@@ -233,8 +232,8 @@ class RenderedPrefix(Struct, frozen=True):
             return None
         return ExtendedBody(
             self._build_fragments(window, new),
-            join_edges(self.entry_count + len(new), (*self.first_entries, *new), (*self.last_entries, *new)),
-            window.state.rest.body,
+            join_fingerprints(self.entry_count + len(new), (*self.first_entries, *new), (*self.last_entries, *new)),
+            window.state.settings.body,
             ChainedReport((*self.reports, newest)),
             newest,
             window.transcript,
@@ -274,7 +273,7 @@ class RenderedPrefix(Struct, frozen=True):
         return self._append(newest, cut, leading)
 
     def _settle(self, settled: Sequence[Message], cut: Cut) -> RenderedPrefix | None:
-        """Return the prefix with these messages too; None if their entries or the rest differ from the last body."""
+        """Return the prefix with these messages too; None if entries or settings differ from those of the last body."""
         if self.anchored is None:
             leading = tuple(takewhile(_is_system, settled))
             window = self._render_messages(settled, None)
@@ -320,8 +319,8 @@ class RenderedPrefix(Struct, frozen=True):
             anchored=msgspec.structs.replace(anchored, before=last.before, after=last.after, state=state),
             chunks=append_chunk(self.chunks, b",".join(new.entries)) if new.entries else self.chunks,
             entry_count=self.entry_count + len(new.entries),
-            first_entries=(*self.first_entries, *new.entries)[:EDGE_ITEMS],
-            last_entries=(*self.last_entries, *new.entries)[-EDGE_ITEMS:],
+            first_entries=(*self.first_entries, *new.entries)[:FINGERPRINT_ITEMS],
+            last_entries=(*self.last_entries, *new.entries)[-FINGERPRINT_ITEMS:],
             reports=append_report(self.reports, new.report),
             findings=self.findings.union(new.report.stages),
             stages=self.stages.union(new.report.stages.values()),
@@ -330,12 +329,12 @@ class RenderedPrefix(Struct, frozen=True):
         )
 
     def _render_after(self, anchored: _Window, messages: Sequence[Message]) -> _Window | None:
-        """Render the anchor and messages after it; None if its entries or the rest differ from the last body."""
+        """Render the anchor and messages after it; None if its entries or the settings differ from the last body."""
         try:
             window = self._render_messages((*self.leading, *self.anchor, *messages), anchored)
-        except RestChangedError:
+        except SettingsChangedError:
             return None
-        is_same = window.has_same_rest(anchored) and window.entries[: len(anchored.entries)] == anchored.entries
+        is_same = window.has_same_settings(anchored) and window.entries[: len(anchored.entries)] == anchored.entries
         return window if is_same else None
 
     def _render_messages(self, messages: Sequence[Message], earlier: _Window | None) -> _Window:
@@ -347,15 +346,15 @@ class RenderedPrefix(Struct, frozen=True):
     def _make_window(
         self, transcript: Transcript, rendered: RenderedBody, report: Report, earlier: _Window | None
     ) -> _Window:
-        if earlier is not None and rendered.rest is earlier.state.rest:
+        if earlier is not None and rendered.settings is earlier.state.settings:
             before, after = earlier.before, earlier.after
         else:
-            before, after = self._encode_rest(rendered.body)
+            before, after = self._encode_settings(rendered.body)
         entries = rendered.body.get(self.conversation_key, [])
         id_counts = len(report.seen), len(report.emitted_calls), len(report.emitted_results)
         return _Window(entries, before, after, report, id_counts, transcript, rendered.names, rendered.state)
 
-    def _encode_rest(self, body: dict[str, Any]) -> tuple[bytes, bytes]:
+    def _encode_settings(self, body: dict[str, Any]) -> tuple[bytes, bytes]:
         """Encode the fields of a body before and after its conversation."""
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}

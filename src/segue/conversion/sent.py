@@ -20,8 +20,8 @@ from segue.wire.names import NameMap
 
 _STREAM_KEYS = frozenset({"stream", "stream_options"})
 _MODEL_KEYS = ("model", "modelId")
-_MAX_EDGES = 1 << 18
-EDGE_ITEMS = 3
+_MAX_FINGERPRINT = 1 << 18
+FINGERPRINT_ITEMS = 3
 """The items at each end that, with the number of all items, distinguish the requests of a conversation."""
 
 
@@ -55,31 +55,32 @@ class BodyFields:
 
 
 class SentBody(Struct, frozen=True):
-    """The parts of a body that its reply needs. `edges` are the first and last items, and the number of all."""
+    """The parts of a body that its reply needs. `fingerprint` are the first and last items, and the number of all."""
 
     fields: BodyFields
     history: CallHistory
-    edges: bytes
+    fingerprint: bytes
 
     @property
     def reply_key(self) -> str:
         """A key that differs for each turn of a conversation, the same for a whole and for a streamed reply."""
-        return short_hash(self.fields.key.encode() + self.edges)
+        return short_hash(self.fields.key.encode() + self.fingerprint)
 
 
-def encode_edges(conversation: object) -> bytes:
+def encode_fingerprint(conversation: object) -> bytes:
     """Encode the number of items of a conversation, its first and its last items; large ones as a hash."""
     if not isinstance(conversation, list):
         return _hash_large(encode_json(conversation))
     items = cast("Sequence[object]", conversation)
-    return _hash_large(encode_json([len(items), items[:EDGE_ITEMS], items[-EDGE_ITEMS:]]))
+    return _hash_large(encode_json([len(items), items[:FINGERPRINT_ITEMS], items[-FINGERPRINT_ITEMS:]]))
 
 
-def join_edges(count: int, first: Sequence[bytes], last: Sequence[bytes]) -> bytes:
-    """Return the edges of a conversation whose first and last items are encoded already."""
-    return _hash_large(b"[%d,[%b],[%b]]" % (count, b",".join(first[:EDGE_ITEMS]), b",".join(last[-EDGE_ITEMS:])))
+def join_fingerprints(count: int, first: Sequence[bytes], last: Sequence[bytes]) -> bytes:
+    """Return the fingerprint of a conversation whose first and last items are encoded already."""
+    ends = b",".join(first[:FINGERPRINT_ITEMS]), b",".join(last[-FINGERPRINT_ITEMS:])
+    return _hash_large(b"[%d,[%b],[%b]]" % (count, *ends))
 
 
-def _hash_large(edges: bytes) -> bytes:
-    """Return the edges, or their hash if they are too large to be kept until the reply arrives."""
-    return edges if len(edges) <= _MAX_EDGES else short_hash(edges).encode()
+def _hash_large(fingerprint: bytes) -> bytes:
+    """Return the fingerprint, or their hash if they are too large to be kept until the reply arrives."""
+    return fingerprint if len(fingerprint) <= _MAX_FINGERPRINT else short_hash(fingerprint).encode()

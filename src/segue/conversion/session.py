@@ -90,7 +90,7 @@ class RememberedConversation(Struct, frozen=True):
     pairing: PairingState
     newest: ParsedItems
     """The items after the settled ones in the last body."""
-    rest_size: int = 0
+    settings_size: int = 0
     """The number of bytes around the items."""
     features: ItemFeatures = frozenset()
     """What the API of the body was detected by in its items."""
@@ -105,14 +105,14 @@ class RememberedConversation(Struct, frozen=True):
     calls: CallColumns | None = None
     """The number of settled calls, and their columns; None if a column does not hold all of a call."""
     sent_fields: BodyFields | None = None
-    sent_rest: dict[str, Any] | None = None
-    """The rest of the last body, and its fields for the conversion of the reply."""
+    sent_settings: dict[str, Any] | None = None
+    """The settings of the last body, and its fields for the conversion of the reply."""
 
     @property
     def size(self) -> int:
         """The approximate number of bytes in memory."""
         encoded = len(self.frame.head) + sum(map(len, self.prefix.chunks))
-        decoded = self.rest_size + len(self.newest.data)
+        decoded = self.settings_size + len(self.newest.data)
         return encoded + _SIZE_FACTOR * decoded + _CALL_SIZE * self.call_count
 
     def find_new_items(self, items: bytes) -> _NewItems | None:
@@ -187,9 +187,9 @@ class RememberedConversation(Struct, frozen=True):
             self.source,
             b"".join(extended.fragments),
             extended.report,
-            SentBody(fields, self._build_history(data, self.newest.messages), extended.edges),
+            SentBody(fields, self._build_history(data, self.newest.messages), extended.fingerprint),
             extended.transcript,
-            msgspec.structs.replace(self, sent_fields=fields, sent_rest=extended.rest),
+            msgspec.structs.replace(self, sent_fields=fields, sent_settings=extended.settings),
         )
 
     def _is_source(self, features: ItemFeatures) -> bool:
@@ -202,12 +202,12 @@ class RememberedConversation(Struct, frozen=True):
     def _find_sent_fields(self, extended: ExtendedBody) -> BodyFields:
         """Return the fields of the body, the same value for all bodies with the same names."""
         names, fields = extended.names, self.sent_fields
-        if fields is not None and self.sent_rest is extended.rest and names.has_same_changes(fields.names):
+        if fields is not None and self.sent_settings is extended.settings and names.has_same_changes(fields.names):
             return fields
         return BodyFields(
             self.prefix.request,
             names,
-            {key: value for key, value in extended.rest.items() if key != self.prefix.conversation_key},
+            {key: value for key, value in extended.settings.items() if key != self.prefix.conversation_key},
         )
 
     def _build_history(self, data: bytes, messages: Sequence[Message]) -> CallHistory:
@@ -267,11 +267,11 @@ def start_conversation(
     items: Sequence[Any] = request.native.fragment[source.conversation_key]
     request = _drop_items(request, source)
     declared = msgspec.structs.replace(
-        rendered.rest.declared, request=_drop_items(rendered.rest.declared.request, source)
+        rendered.settings.declared, request=_drop_items(rendered.settings.declared.request, source)
     )
-    rest = msgspec.structs.replace(rendered.rest, declared=declared)
+    settings = msgspec.structs.replace(rendered.settings, declared=declared)
     prefix = target.start_prefix(request).adopt(
-        conversion.request.messages, conversion.transcript, msgspec.structs.replace(rendered, rest=rest)
+        conversion.request.messages, conversion.transcript, msgspec.structs.replace(rendered, settings=settings)
     )
     names = (split_name(tool.name) for tool in request.tools)
     return RememberedConversation(

@@ -127,7 +127,7 @@ class ConversationMemory:
                 continue
             new = conversation.find_new_items(items)
             if new is None and not conversation.prefix.length:
-                # Another conversation with the same rest.
+                # Another conversation with the same settings.
                 continue
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
             with self._lock:

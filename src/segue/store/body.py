@@ -18,8 +18,7 @@ from segue.conversion.convert import report_conflicting_results, report_dropped_
 from segue.conversion.pieces import IrregularError, Piece, render_pieces
 from segue.conversion.target import RenderTarget
 from segue.errors import StoreError
-from segue.render.chained_report import ChainedReport
-from segue.render.report import Report
+from segue.render.report import ChainedReport, Report
 from segue.store.replay import replay_events
 from segue.store.segments import SegmentedConversation
 from segue.wire.registry import find_wire_or_server
