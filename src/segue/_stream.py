@@ -25,17 +25,16 @@ from segue.reply import (
     require_call_names,
 )
 from segue.wire.base import ApiError, RenderContext, Wire
+from segue.wire.error_forms import classify_error, fit_error
 from segue.wire.ids import IdMap
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find_wire
 from segue.wire.replies import (
-    is_overload,
     is_unnamed_call,
     permanent_error,
     report_extra_choices,
     retryable_error,
-    unify_overload,
     unnamed_call_error,
 )
 from segue.wire.stream.delta_run import DeltaRun
@@ -246,7 +245,8 @@ class ReplyStream:
         return self._render_failure(_to_api_error(error, retry=retry))
 
     def _render_failure(self, error: ApiError) -> bytes:
-        return self._renderer.render_failure(unify_overload(error) if self._sent.is_cross_api else error)
+        fitted = fit_error(error, self._source, is_same_api=not self._sent.is_cross_api)
+        return self._renderer.render_failure(fitted)
 
     def _render_events(self, events: list[Event]) -> bytes:
         delta = events[0] if len(events) == 1 and self._extractor is None else None
@@ -290,7 +290,7 @@ def _to_api_error(error: ApiError | RemoteProtocolError | str, *, retry: bool | 
         return error
     if isinstance(error, RemoteProtocolError) and retry is None:
         own_error = ApiError(error.status or 0, error.message, error.kind or "api_error", error.code)
-        if own_error.status or is_overload(own_error):
+        if own_error.status or classify_error(own_error) == "overloaded":
             return own_error
     message = error if isinstance(error, str) else error.message
     retry = isinstance(error, str) if retry is None else retry

@@ -21,6 +21,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from segue.error_kinds import KIND_OF_CAUSE, KINDS, ErrorKind, ProviderErrorCause
+
 __all__ = [
     "ConflictError",
     "InputError",
@@ -52,34 +54,11 @@ StoreErrorCause = Literal[
     "refused",  # no permission for the file or the server
 ]
 
-ProviderErrorCause = Literal[
-    "auth",  # the provider rejects the key, or it lacks permission
-    "broken",  # the reply broke off, or is not a valid reply
-    "key",  # no API key is configured
-    "missing",  # no such model, or no such URL
-    "network",  # the provider can't be reached, or the connection broke before the reply
-    "overloaded",  # overloaded or unavailable
-    "rate-limited",  # too many requests, or no credit left
-    "refused",  # the provider rejects the request
-    "timeout",  # no response in time
-]
-BRIEF_TEXTS: dict[ProviderErrorCause, str] = {
-    "auth": "rejected the key",
-    "broken": "broke off",
-    "key": "has no key",
-    "missing": "has no such model",
-    "network": "can't be reached",
-    "overloaded": "is overloaded",
-    "rate-limited": "is rate limited",
-    "refused": "rejected the request",
-    "timeout": "timed out",
-}
 SuggestedCommand = Literal["diag", "doctor"]
 _SUGGESTIONS: dict[SuggestedCommand, str] = {
     "diag": "segue diag{conversation} shows what was sent and why it was rejected",
     "doctor": "segue doctor --online tests it",
 }
-_RETRYABLE = frozenset[ProviderErrorCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
 
 # A quoted value in a message, as `repr` formats it or between backticks. A value above `_MAX_QUOTED` is shortened.
@@ -213,8 +192,8 @@ class ProviderError(SegueError):
     `brief` is a short text that follows the provider's name, such as `timed out`. `retry_after` is the delay in seconds
     that the provider requires. `retryable` is True if the same request may succeed later without changes. `command` is
     the segue command that the end of the message suggests; `message` is the message without that suggestion.
-    `is_too_long` is True if the request does not fit into the model's context. `context_limit` and `output_limit` are
-    the limits in tokens that the provider's text names.
+    `kind` is finer than `cause`; `code` and `type` are those of the provider's error, `param` the field that it names.
+    `context_limit` and `output_limit` are the limits in tokens that the provider's text names.
     """
 
     def __init__(
@@ -229,7 +208,10 @@ class ProviderError(SegueError):
         brief: str | None = None,
         retryable: bool | None = None,
         command: SuggestedCommand | None = None,
-        is_too_long: bool = False,
+        kind: ErrorKind | None = None,
+        code: str | None = None,
+        type: str | None = None,
+        param: str | None = None,
         context_limit: int | None = None,
         output_limit: int | None = None,
     ) -> None:
@@ -241,12 +223,21 @@ class ProviderError(SegueError):
         self.model = model
         self.status = status
         self.retry_after = retry_after
-        self.brief = BRIEF_TEXTS[cause] if brief is None else brief
-        self.retryable = cause in _RETRYABLE if retryable is None else retryable
+        self.kind: ErrorKind = KIND_OF_CAUSE[cause] if kind is None else kind
+        self.code = code
+        self.type = type
+        self.param = param
+        row = KINDS[self.kind]
+        self.brief = row.brief if brief is None else brief
+        self.retryable = not row.is_final if retryable is None else retryable
         self.break_reason = ""
-        self.is_too_long = is_too_long
         self.context_limit = context_limit
         self.output_limit = output_limit
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the request does not fit into the model's context, not even with a shorter reply."""
+        return self.kind == "too-long" and self.output_limit is None
 
     def format(self, conversation_id: str | None = None) -> str:
         """Return the message with the suggested command, which names the conversation if its id is given."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from segue.bridge.limit_errors import find_context_limit, find_output_limit
 from segue.bridge.provider_errors import api_error
 from segue.bridge.providers import Endpoint
+from segue.limit_errors import find_context_limit, find_output_limit
 from segue.wire.base import ApiError
 
 OUTPUT = {

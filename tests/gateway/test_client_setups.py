@@ -18,6 +18,11 @@ def variables_of(client: str, folder: Path) -> dict[str, str]:
     return dict(launch.variables)
 
 
+def test_codex_knows_the_size_of_the_context(tmp_path: Path) -> None:
+    context = SetupContext("http://127.0.0.1:1", "key", "some/model", tmp_path, {}, context=65_536)
+    assert "model_context_window=65536" in CLIENTS["codex"].prepare(context).arguments
+
+
 def test_opencode_sends_pictures_to_any_model(tmp_path: Path) -> None:
     content: dict[str, Any] = json.loads(variables_of("opencode", tmp_path)["OPENCODE_CONFIG_CONTENT"])
     model = content["provider"]["segue"]["models"]["segue"]

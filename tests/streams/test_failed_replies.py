@@ -56,7 +56,9 @@ def read_error(client: str, data: bytes) -> tuple[str, str]:
     if base == "gemini":
         error = json.loads(data)["error"]
         return f"{error['code']} {error['status']}", error["message"]
-    ((name, payload),) = FrameDecoder().feed(data)
+    *opening, (name, payload) = FrameDecoder().feed(data)
+    # A response that has not begun begins with its failure.
+    assert [event for event, _ in opening] in ([], ["response.created", "response.in_progress"])
     body = json.loads(payload)
     if base == "bedrock":
         return str(name), body["message"]

@@ -170,14 +170,10 @@ def test_failure_is_rendered_as_an_error() -> None:
 
 
 def test_failure_before_any_content() -> None:
-    (payloads,) = payloads_of(render_stream(WIRE, [Failed(ApiError(500, "Oh no.", code="server_error"))]))
-    assert payloads == {
-        "type": "error",
-        "code": "server_error",
-        "message": "Oh no.",
-        "param": None,
-        "sequence_number": 0,
-    }
+    created, *_, failed = payloads_of(render_stream(WIRE, [Failed(ApiError(500, "Oh no.", code="server_error"))]))
+    assert (created["type"], failed["type"]) == ("response.created", "response.failed")
+    assert failed["response"]["error"] == {"code": "server_error", "message": "Oh no."}
+    assert failed["response"]["id"] == created["response"]["id"]
 
 
 def test_hosted_call_of_another_provider_is_dropped_and_reported() -> None:

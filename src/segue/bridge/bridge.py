@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from segue.bridge.body_limits import BodyLimits, find_size_error
-from segue.bridge.caller import Caller, caller_error, own_error, parse_caller
+from segue.bridge.caller import Caller, own_error, parse_caller
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResponseRelay
@@ -17,7 +17,6 @@ from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.bridge.surfaces import find_surface, guess_api
 from segue.errors import InputError
-from segue.wire.base import ApiError
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.registry import WIRES
 
@@ -60,14 +59,14 @@ class Bridge:
         if surface is None:
             message = f"segue does not translate {method} {path.partition('?')[0]}"
             api = guess_api(method, path, headers)
-            return ErrorRelay(WIRES[api], own_error(404, message, api))
+            return ErrorRelay(WIRES[api], own_error(404, message, WIRES[api]))
         try:
-            caller = parse_caller(surface, headers, body)
+            caller = parse_caller(surface, path, headers, body)
         except InputError as error:
             return ErrorRelay(WIRES[surface.api], invalid_request_error(error), error)
         too_large = None if self._body_limits is None else find_size_error(caller, self._body_limits)
         if too_large is not None:
-            return ErrorRelay(caller.wire, own_error(413, too_large, caller.wire.base_api))
+            return ErrorRelay(caller.wire, own_error(413, too_large, caller.wire))
         if surface.operation in ("models", "model"):
             return ModelsRelay(self._settings, caller, path.partition("?")[2])
         if surface.operation in ("retrieve", "items", "delete"):
@@ -75,7 +74,7 @@ class Bridge:
         try:
             route = self._find_route(caller, client)
         except InputError as error:
-            return ErrorRelay(caller.wire, caller_error(ApiError(404, str(error)), caller.wire.base_api), error)
+            return ErrorRelay(caller.wire, own_error(404, str(error), caller.wire, "unknown-model"), error)
         if route.caller is not None:
             caller = msgspec.structs.replace(caller, wire=WIRES[route.caller])
         if surface.operation == "count":

@@ -15,22 +15,25 @@ from segue.bridge.actions import Action, Finish, Respond, Write
 from segue.bridge.http_requests import stream_media_type
 from segue.bridge.surfaces import Surface
 from segue.canonical.json import decode_members, encode_json
+from segue.error_kinds import KINDS, ErrorKind
 from segue.errors import InputError
 from segue.wire.base import ApiError, Wire
-from segue.wire.registry import WIRES
+from segue.wire.error_forms import fit_error
+from segue.wire.registry import find_caller_wire
 
 JSON = "application/json"
-_NOT_FOUND_STATUS, _OVERLOADED_STATUS, _SERVER_ERROR_STATUS = 404, 529, 500
-# The kind and code of errors in OpenAI's form, by status.
-_OPENAI_ERRORS: Mapping[int, tuple[str, str | None]] = {
-    401: ("invalid_request_error", "invalid_api_key"),
-    402: ("insufficient_quota", "insufficient_quota"),
-    403: ("permission_error", None),
-    404: ("invalid_request_error", "model_not_found"),
-    408: ("timeout", None),
-    413: ("invalid_request_error", "context_length_exceeded"),
-    429: ("rate_limit_error", "rate_limit_exceeded"),
-    _OVERLOADED_STATUS: ("overloaded_error", "server_is_overloaded"),
+# The kinds of errors of segue itself, by status.
+_OWN_KINDS: Mapping[int, ErrorKind] = {
+    401: "client-key",
+    403: "client-access",
+    404: "unknown-path",
+    408: "timeout",
+    413: "too-large",
+    429: "rate-limited",
+    500: "failed",
+    502: "unreachable",
+    503: "overloaded",
+    504: "timeout",
 }
 # Headers of a caller that its own vendor needs, and no other provider gets.
 _VENDOR_HEADERS: Mapping[str, tuple[str, ...]] = {
@@ -77,11 +80,12 @@ class Caller(Struct, frozen=True):
         return {"traceparent": parent, **({"tracestate": state} if _TRACE_STATE.fullmatch(state) else {})}
 
 
-def parse_caller(surface: Surface, headers: Mapping[str, str], body: bytes) -> Caller:
+def parse_caller(surface: Surface, path: str, headers: Mapping[str, str], body: bytes) -> Caller:
     """Parse the parts of a caller's request that select its route; raise `InputError` for a body that is not JSON."""
     headers = {name.lower(): value for name, value in headers.items()}
     members: Mapping[str, Raw] = _decode_body(body) if body else {}
-    caller = Caller(surface, WIRES[surface.api], headers, body, members, surface.model, surface.stream)
+    wire = find_caller_wire(surface.api, path, headers.get("user-agent", ""))
+    caller = Caller(surface, wire, headers, body, members, surface.model, surface.stream)
     model = surface.model or caller.field(caller.wire.model_key)
     if model is not None and not isinstance(model, str):
         raise InputError("expected a string", path=caller.wire.model_key)
@@ -96,36 +100,24 @@ def _decode_body(body: bytes) -> Mapping[str, Raw]:
         raise InputError(f"the body is not a JSON object: {error}") from None
 
 
-def caller_error(error: ApiError, caller_api: str) -> ApiError:
-    """Return an error of another API with the status and kind that fit the caller's API."""
-    status = error.status or 502
-    if status == 503 and caller_api == "anthropic":
-        status = _OVERLOADED_STATUS
-    kind, code = _OPENAI_ERRORS.get(
-        status, ("server_error" if status >= _SERVER_ERROR_STATUS else "invalid_request_error", None)
-    )
-    return replace(
-        error, status=status, kind=kind, code=error.code if error.code == "context_length_exceeded" else code
-    )
+def own_error(status: int, message: str, wire: Wire, kind: ErrorKind | None = None) -> ApiError:
+    """Return an error of segue itself, in the form for clients of an API; without a `kind`, that of the status."""
+    kind = kind or _OWN_KINDS.get(status, "invalid")
+    error = fit_error(ApiError(status, message, error_kind=kind), wire)
+    return error if kind == "overloaded" else replace(error, status=status)
 
 
-def own_error(status: int, message: str, caller_api: str) -> ApiError:
-    """Return an error of segue itself for a request that reaches no model, in the form of the caller's API."""
-    error = caller_error(ApiError(status, message), caller_api)
-    # Clients treat the codes of these statuses as those of a model.
-    return replace(error, code="not_found") if status == _NOT_FOUND_STATUS else error
-
-
-def respond_error(wire: Wire, error: ApiError, *, retry_after: float | None = None) -> list[Action]:
-    """Return the response for an error, in the form of the caller's API."""
+def respond_error(wire: Wire, error: ApiError) -> list[Action]:
+    """Return the response for an error that has the form of the caller's API."""
     body = wire.render_error(error)
     headers = {"content-type": JSON}
-    if retry_after is not None:
-        headers["retry-after"] = str(ceil(retry_after))
+    if error.wait is not None:
+        headers["retry-after"] = str(ceil(error.wait))
+    if error.error_kind is not None and KINDS[error.error_kind].is_final:
+        headers["x-should-retry"] = "false"
     if wire.base_api == "bedrock":
         headers["x-amzn-errortype"] = str(body.get("__type"))
-    status = 503 if error.status == _OVERLOADED_STATUS and wire.base_api != "anthropic" else error.status
-    return respond_json(body, status=status, headers=headers)
+    return respond_json(body, status=error.status, headers=headers)
 
 
 def respond_json(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from segue.bridge.caller import Caller, caller_error
+from segue.bridge.caller import Caller, own_error
 from segue.bridge.providers import Endpoint, catalogue
 from segue.bridge.secret import Secret
 from segue.wire.base import ApiError, Wire
@@ -42,7 +42,7 @@ def missing_caller_key_error(endpoint: Endpoint, caller: Caller) -> ApiError:
         message = f"this route needs your own key for {endpoint.provider} in {expected_key_headers(endpoint)}"
     else:
         message = f"this route passes your own key on, but {endpoint.provider} is not the vendor of your API"
-    return caller_error(ApiError(401, message), caller.wire.base_api)
+    return own_error(401, message, caller.wire)
 
 
 def expected_key_headers(endpoint: Endpoint) -> str:

@@ -17,14 +17,11 @@ from msgspec.structs import replace
 
 from segue.bridge.envelopes import fingerprint_key
 from segue.bridge.providers import Endpoint
+from segue.error_kinds import FAILOVER_CAUSES
 from segue.errors import InputError, ProviderError, ProviderErrorCause
 
 FIRST_BYTE = 60.0
 """The longest wait for the head of a streamed response in seconds, where another target can take the request over."""
-# All causes but `refused`: content that one provider refuses, the next one would refuse too.
-FAILOVER_CAUSES = frozenset[ProviderErrorCause](
-    {"auth", "broken", "key", "missing", "network", "overloaded", "rate-limited", "timeout"}
-)
 KEY_CAUSES = frozenset[ProviderErrorCause]({"auth", "key"})
 # With a caller's own key, these causes concern that key, not the target.
 _CALLER_CAUSES = KEY_CAUSES | {"missing", "rate-limited"}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from segue._convert import convert_job
 from segue.bridge import aws, provider_errors, stored_responses
 from segue.bridge.actions import Action, Authorize, Delete, ResponseHead, Send
-from segue.bridge.caller import Caller, caller_error
+from segue.bridge.caller import Caller, own_error
 from segue.bridge.caller_key import use_caller_key
 from segue.bridge.envelopes import entry_keys
 from segue.bridge.http_requests import count_request
@@ -83,7 +83,7 @@ class ModelsRelay(LocalRelay):
         name = caller.model or ""
         entry = next((entry for entry in entries if entry.name == name), None)
         if entry is None:
-            return self.respond_error(caller_error(ApiError(404, f"the model {name!r} does not exist"), api))
+            return self.respond_error(own_error(404, f"the model {name!r} does not exist", self.wire, "unknown-model"))
         return self.respond_json(render_model(api, entry))
 
 

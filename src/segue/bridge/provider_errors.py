@@ -1,6 +1,6 @@
-"""Conversion of provider failures to `ProviderError`: the cause, whether a retry can help, and a hint for the user.
+"""Conversion of provider failures to `ProviderError`: the kind, whether a retry can help, and a hint for the user.
 
-Classification is by HTTP status and by the providers' own error codes. The provider's message is included on one line,
+The kind is that of `segue.error_kinds`. The provider's message is included on one line,
 without API keys and control characters.
 """
 
@@ -12,18 +12,20 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.bridge.addresses import is_local
-from segue.bridge.limit_errors import find_context_limit, find_output_limit
 from segue.bridge.providers import Endpoint, catalogue
-from segue.errors import BRIEF_TEXTS, ProviderError, ProviderErrorCause, SuggestedCommand
+from segue.error_kinds import KINDS, ErrorKind
+from segue.errors import ProviderError, SuggestedCommand
+from segue.limit_errors import find_context_limit, find_output_limit
 from segue.redaction import redact
-from segue.wire.base import ApiError
+from segue.wire.base import ApiError, Wire
+from segue.wire.error_forms import classify_error, fit_error
 from segue.wire.registry import WIRES
-from segue.wire.replies import OVERLOAD_KINDS
 
 TransportErrorKind = Literal[
     "connect",  # the connection could not be established
@@ -36,47 +38,9 @@ TransportErrorKind = Literal[
     "credentials",  # the credentials could not be fetched
 ]
 _MAX_TEXT = 300
-_REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _SERVER_ERROR_STATUS = 300, 400, 500
-
-# Providers' error codes, in lower case, for where the status is missing or misleading.
-_NO_CREDIT = frozenset(
-    {"insufficient_quota", "exceeded_current_quota_error", "arrearage", "billing_hard_limit_reached", "billing_error"}
-    | {"insufficient_balance", "insufficient_credits", "servicequotaexceededexception"}
-)
-_OVERLOADED = frozenset(
-    OVERLOAD_KINDS
-    | {"modelerrorexception", "modelstreamerrorexception", "internalserverexception", "server_error", "api_error"}
-)
-_RATE_LIMITED = frozenset(
-    {"rate_limit_error", "rate_limit_exceeded", "rate_limit_reached_error", "rate_limited", "throttlingexception"}
-    | {"limit_requests", "resource_exhausted", "too_many_requests"}
-)
-_BAD_KEY = frozenset(
-    {"api_key_invalid", "invalid_api_key", "authentication_error", "invalid_authentication_error"}
-    | {"unrecognizedclientexception", "invalidsignatureexception", "expiredtokenexception"}
-    | {"missingauthenticationtokenexception"}
-)
-# The key is valid, but the account may not use the model.
-_NO_ACCESS = frozenset({"accessdeniedexception", "permission_error", "permission_denied"})
-_UNVERIFIED = re.compile(r"\borgani[sz]ation must be verified\b", re.IGNORECASE)
-_NO_MODEL = frozenset({"model_not_found", "model_not_exist", "invalid_model", "resourcenotfoundexception"})
-_NO_MODEL_TEXT = re.compile(
-    r"\b(?:invalid|unknown|unrecognized|unsupported|no such|not a valid) model\b|model identifier is invalid"
-    r"|\bmodel\b[ :]*(?:[`'\"][^`'\"]*[`'\"]|\S*[\d/-]\S*)?,? ?(?:is |was |does )?(?:not (?:exist|found)|is invalid)",
-    re.IGNORECASE,
-)
-_TOO_LONG = re.compile(
-    r"context[ _](?:length|size)|context window|prompt is too long|too many (?:input )?tokens|input is too long"
-    r"|input token count|maximum context|range of input length|exceeded model token limit",
-    re.IGNORECASE,
-)
-# Some providers reject content with the status of a missing permission.
-_POLICY = re.compile(
-    r"\b(?:flagged|moderation|content[ _-](?:filter|policy)|usage (?:guidelines|polic(?:y|ies)))", re.IGNORECASE
-)
-_TOO_LONG_BRIEF = "rejected the request as too long"
-_TIMED_OUT = frozenset({408, 504})
-_TRANSIENT = frozenset({409, 424, 425})
+_REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _NOT_FOUND_STATUS = 300, 400, 404
+# What a provider says about a key of the caller is not about one of segue.
+_CALLER_KINDS: Mapping[ErrorKind, ErrorKind] = {"provider-key": "client-key", "provider-access": "client-access"}
 
 
 class TransportError(Exception):
@@ -85,14 +49,6 @@ class TransportError(Exception):
     def __init__(self, kind: TransportErrorKind, message: str) -> None:
         super().__init__(message)
         self.kind: TransportErrorKind = kind
-
-
-class _Diagnosis(NamedTuple):
-    cause: ProviderErrorCause
-    hint: str | None = None
-    brief: str | None = None
-    retryable: bool | None = None
-    command: SuggestedCommand | None = None
 
 
 def _clean_provider_text(endpoint: Endpoint, text: str) -> str:
@@ -110,7 +66,7 @@ def _clean_provider_text(endpoint: Endpoint, text: str) -> str:
 def missing_key_error(endpoint: Endpoint) -> ProviderError:
     variables = " or ".join(endpoint.variables)
     message = f"no API key for {endpoint.provider}: set {variables}; segue doctor shows what is set"
-    return _make_error(endpoint, message, "key")
+    return _make_error(endpoint, message, "no-key")
 
 
 def timeout_error(endpoint: Endpoint, what: str, seconds: float) -> ProviderError:
@@ -125,14 +81,14 @@ def connection_error(endpoint: Endpoint, error: TransportError) -> ProviderError
     if error.kind in ("invalid", "encoding"):
         return invalid_reply_error(endpoint, why)
     if error.kind == "credentials":
-        return _make_error(endpoint, f"{endpoint.name}: {why}", "key")
+        return _make_error(endpoint, f"{endpoint.name}: {why}", "no-key")
     message = f"{endpoint.name} can't be reached: {why}"
     if error.kind in ("tls", "proxy", "lost"):
-        return _make_error(endpoint, message, "network", retryable=error.kind == "lost")
+        return _make_error(endpoint, message, "unreachable", retryable=error.kind == "lost")
     if is_local(endpoint.base_url):
         # The server is on this machine: it would answer at once if it ran.
-        return _make_error(endpoint, f"{message}; is {_server_name(endpoint)} running?", "network", retryable=False)
-    return _make_error(endpoint, f"{message}; check the base URL {endpoint.base_url}", "network", command="doctor")
+        return _make_error(endpoint, f"{message}; is {_server_name(endpoint)} running?", "unreachable", retryable=False)
+    return _make_error(endpoint, f"{message}; check the base URL {endpoint.base_url}", "unreachable", command="doctor")
 
 
 def _server_name(endpoint: Endpoint) -> str:
@@ -169,7 +125,7 @@ def response_error(
     if _REDIRECT_STATUS <= status < _CLIENT_ERROR_STATUS:
         where = _clean_provider_text(endpoint, headers.get("location", "elsewhere"))
         message = f"{endpoint.name} redirects to {where}; if that is correct, set it as the base URL"
-        return _make_error(endpoint, message, "refused", status=status)
+        return _make_error(endpoint, message, "invalid", status=status)
     body = _parse_object(data)
     if body is None:
         error = ApiError(status, _describe_text(data) or f"HTTP status {status}", kind="")
@@ -178,80 +134,89 @@ def response_error(
             body = {**body, "__type": kind.partition(":")[0]}
         error = WIRES[endpoint.api].parse_error(status, body)
     wait = parse_retry_after(headers, now=now)
-    should_retry = headers.get("x-should-retry")
+    if wait is not None:
+        error = replace(error, wait=wait)
     return api_error(
-        endpoint,
-        error,
-        wait=_parse_retry_info(body) if wait is None else wait,
-        retryable={"true": True, "false": False}.get(should_retry or ""),
+        endpoint, error, should_retry={"true": True, "false": False}.get(headers.get("x-should-retry", ""))
     )
 
 
-def api_error(
-    endpoint: Endpoint, error: ApiError, *, wait: float | None = None, retryable: bool | None = None
-) -> ProviderError:
-    """Return the `ProviderError` for a provider's error, with its message and a hint."""
-    diagnosis = _diagnose(endpoint, error, wait)
-    brief = diagnosis.brief or BRIEF_TEXTS[diagnosis.cause]
+def api_error(endpoint: Endpoint, error: ApiError, *, should_retry: bool | None = None) -> ProviderError:
+    """Return the `ProviderError` for a provider's error, with its message and a hint.
+
+    `should_retry` is what the provider says about that: it decides where the error itself does not.
+    """
+    kind = _find_kind(endpoint, error)
+    row = KINDS[kind]
+    hint, command = _find_hint(endpoint, kind, error)
+    is_unclear = kind == "broken"
+    brief = KINDS["failed"].brief if is_unclear else row.brief
     number = f" ({error.status})" if error.status else ""
     message = f"{endpoint.name} {brief}{number}: {_clean_provider_text(endpoint, error.message)}"
     return _make_error(
         endpoint,
-        message if diagnosis.hint is None else f"{message}; {diagnosis.hint}",
-        diagnosis.cause,
+        message if hint is None else f"{message}; {hint}",
+        kind,
         status=error.status or None,
-        wait=wait,
+        wait=error.wait,
         brief=brief,
-        retryable=diagnosis.retryable if retryable is None else retryable,
-        command=diagnosis.command,
-        **_find_limits(error, diagnosis),
+        retryable=should_retry if kind == "invalid" or not row.is_final else None,
+        command=command,
+        code=error.code,
+        type=error.kind,
+        param=error.param,
+        **_find_limits(error, kind),
     )
 
 
-def _find_limits(error: ApiError, diagnosis: _Diagnosis) -> dict[str, Any]:
+def caller_error(error: ProviderError, wire: Wire, api: str) -> ApiError:
+    """Return an error of a provider with this API in the form for clients of another one."""
+    known = ApiError(error.status or 0, error.message, error.type or "", error.code, error.param)
+    known = replace(known, error_kind=error.kind, wait=error.retry_after)
+    return fit_error(known, wire, is_same_api=WIRES[api].base_api == wire.base_api)
+
+
+def _find_kind(endpoint: Endpoint, error: ApiError) -> ErrorKind:
+    kind = classify_error(error)
+    if endpoint.has_caller_key and kind in _CALLER_KINDS:
+        return _CALLER_KINDS[kind]
+    # A payment that is on its way.
+    return "rate-limited" if kind == "no-credit" and error.status == 402 and error.wait is not None else kind
+
+
+def _find_limits(error: ApiError, kind: ErrorKind) -> dict[str, Any]:
     """Return the limits that a rejection names. An error about both is one about the output, which can be shorter."""
-    if diagnosis.cause != "refused":
+    if KINDS[kind].cause != "refused":
         return {}
     output_limit = find_output_limit(error.message)
-    is_too_long = diagnosis.brief == _TOO_LONG_BRIEF and output_limit is None
+    has_context = kind == "too-long" or output_limit is not None
     return {
-        "is_too_long": is_too_long,
-        "context_limit": find_context_limit(error.message) if is_too_long or output_limit else None,
+        "context_limit": find_context_limit(error.message) if has_context else None,
         "output_limit": output_limit,
     }
 
 
-def _diagnose(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Diagnosis:
-    names = {word.lower() for word in (error.kind, error.code or "") if word}
-    status, message = error.status, error.message
-    later = f"retry after {wait:.0f} s" if wait else "try again later, or configure a second model for failover"
-    if status == 402 or names & _NO_CREDIT or "credit balance is too low" in message.lower():
-        hint = "add credit to the account, or use another model"
-        return _Diagnosis("rate-limited", hint, "has no credit left", retryable=wait is not None)
-    if names & _BAD_KEY or status == 401:
-        variables = " or ".join(endpoint.variables) or "the API key"
-        return _Diagnosis("auth", f"check {variables}", command="doctor")
-    if not _POLICY.search(message) and (status == 403 or names & _NO_ACCESS or _UNVERIFIED.search(message)):
-        hint = f"check what the account may use: access to {endpoint.model}, verification, region"
-        return _Diagnosis("auth", hint, "denied access", command="doctor")
-    if status in _TIMED_OUT:
-        return _Diagnosis("timeout", later)
-    if status in (503, 529) or (names & _OVERLOADED and status not in (400, 500)):
-        return _Diagnosis("overloaded", later)
-    if status == 429 or names & _RATE_LIMITED:
-        return _Diagnosis("rate-limited", later)
-    if status in _TRANSIENT or status >= _SERVER_ERROR_STATUS or names & _OVERLOADED:
-        return _Diagnosis("overloaded", later, "has an internal error")
-    if names & _NO_MODEL or _NO_MODEL_TEXT.search(message):
-        return _Diagnosis("missing", _models_hint(endpoint))
-    if status == 404:
-        return _Diagnosis("missing", f"check the base URL {endpoint.base_url}; {_models_hint(endpoint)}")
-    if status == 413 or _TOO_LONG.search(message) or "context_length_exceeded" in names:
-        hint = "compress the conversation, or use a model with a larger context"
-        return _Diagnosis("refused", hint, _TOO_LONG_BRIEF)
-    if not status:
-        return _Diagnosis("broken", later, "has an internal error")
-    return _Diagnosis("refused", command="diag")
+def _find_hint(endpoint: Endpoint, kind: ErrorKind, error: ApiError) -> tuple[str | None, SuggestedCommand | None]:
+    """Return what the user can do, and the command that helps."""
+    match kind:
+        case "no-credit":
+            return "add credit to the account, or use another model", None
+        case "provider-key" | "client-key":
+            return f"check {' or '.join(endpoint.variables) or 'the API key'}", "doctor"
+        case "provider-access" | "client-access":
+            return f"check what the account may use: access to {endpoint.model}, verification, region", "doctor"
+        case "unknown-model":
+            where = f"check the base URL {endpoint.base_url}; " if error.status == _NOT_FOUND_STATUS else ""
+            return where + _models_hint(endpoint), None
+        case "too-long":
+            return "compress the conversation, or use a model with a larger context", None
+        case "policy" | "invalid" | "unknown-reference":
+            return None, "diag"
+        case _:
+            wait = error.wait
+            return (
+                f"try again in {wait:.0f} s" if wait else "try again later, or configure a second model for failover"
+            ), None
 
 
 def _models_hint(endpoint: Endpoint) -> str:
@@ -263,18 +228,19 @@ def _models_hint(endpoint: Endpoint) -> str:
 def _make_error(
     endpoint: Endpoint,
     message: str,
-    cause: ProviderErrorCause,
+    kind: ErrorKind,
     *,
     status: int | None = None,
     wait: float | None = None,
     brief: str | None = None,
     retryable: bool | None = None,
     command: SuggestedCommand | None = None,
-    **limits: Any,
+    **more: Any,
 ) -> ProviderError:
     return ProviderError(
         message,
-        cause=cause,
+        cause=KINDS[kind].cause,
+        kind=kind,
         provider=endpoint.provider,
         model=endpoint.model,
         status=status,
@@ -282,7 +248,7 @@ def _make_error(
         brief=brief,
         retryable=retryable,
         command=command,
-        **limits,
+        **more,
     )
 
 
@@ -341,14 +307,3 @@ def _parse_date(text: str) -> datetime | None:
     except (ValueError, TypeError, IndexError):
         return None
     return date.replace(tzinfo=UTC) if date.tzinfo is None else date
-
-
-def _parse_retry_info(body: Mapping[str, Any] | None) -> float | None:
-    """Return the wait in the body of a Gemini error: `"retryDelay": "34s"`."""
-    error = (body or {}).get("error")
-    details = cast("dict[str, Any]", error).get("details") if isinstance(error, dict) else None
-    for detail in cast("list[object]", details) if isinstance(details, list) else []:
-        delay = cast("dict[str, Any]", detail).get("retryDelay") if isinstance(detail, dict) else None
-        if isinstance(delay, str):
-            return _parse_number(delay.removesuffix("s"))
-    return None

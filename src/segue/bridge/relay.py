@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from segue.bridge import aws
 from segue.bridge.actions import Action, Elapsed, Entries, Input, Load, ResponseHead
-from segue.bridge.caller import respond_error, respond_json
+from segue.bridge.caller import own_error, respond_error, respond_json
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.histories import HistoryMemory
@@ -125,7 +125,7 @@ class Relay(ABC):
             self.invalid = error
             return self.respond_error(invalid_request_error(error))
         except SegueError as error:
-            return self.respond_error(ApiError(500, str(error), "api_error"))
+            return self.respond_error(own_error(500, str(error), self.wire))
 
     def _feed(self, data: Input) -> list[Action]:
         match data:
@@ -172,9 +172,9 @@ class Relay(ABC):
         self._on_entries = proceed
         return [Load(tuple(dict.fromkeys(keys)))]
 
-    def respond_error(self, error: ApiError, *, retry_after: float | None = None) -> list[Action]:
+    def respond_error(self, error: ApiError) -> list[Action]:
         self.is_done = True
-        return respond_error(self.wire, error, retry_after=retry_after)
+        return respond_error(self.wire, error)
 
     def respond_json(self, body: Mapping[str, object]) -> list[Action]:
         self.is_done = True
@@ -183,4 +183,4 @@ class Relay(ABC):
 
 def invalid_request_error(error: InputError) -> ApiError:
     """Return the error for a caller's request that is not valid."""
-    return ApiError(400, str(error), param=error.path or None)
+    return ApiError(400, str(error), param=error.path or None, error_kind="invalid")

@@ -18,7 +18,7 @@ from segue._stream import ReplyStream
 from segue.bridge import aws, failover, provider_errors, stored_responses
 from segue.bridge.actions import Action, Authorize, End, Finish, Respond, ResponseHead, Save, Send, Wait, Write
 from segue.bridge.attempt import Attempt, bind_endpoint
-from segue.bridge.caller import Caller, JsonArrayWriter, caller_error, keep_alive, stream_headers
+from segue.bridge.caller import Caller, JsonArrayWriter, keep_alive, stream_headers
 from segue.bridge.caller_key import missing_caller_key_error, use_caller_key
 from segue.bridge.digests import digest_opening
 from segue.bridge.envelopes import EntryKind, entry_keys, open_envelope, seal
@@ -40,11 +40,11 @@ from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, RenderContext
+from segue.wire.error_forms import classify_error
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 
 _MAX_STORED_SIZE = 1 << 30
-_CAUSE_STATUSES = {"timeout": 504, "network": 502, "broken": 502, "key": 401}
 _FIRST_DELAY, _MAX_DELAY = 0.5, 20.0
 _ENVELOPE_BYTES = ENVELOPE_PREFIX.encode()
 # One of these is in every body with tool calls, usually that of the caller's own API.
@@ -428,9 +428,7 @@ class ReplyRelay(Relay):
             self.failed.append(error)
             self._failures, self._sends_reasoning = 0, True
             return self.send()
-        status = error.status or _CAUSE_STATUSES.get(error.cause, 502)
-        api_error = caller_error(ApiError(status, error.message), self.wire.base_api)
-        return self.respond_error(api_error, retry_after=error.retry_after)
+        return self.respond_error(provider_errors.caller_error(error, self.wire, selection.current.api))
 
     def _find_delay(self, error: ProviderError) -> float | None:
         """Return the delay before the same target is tried again; None if it is not."""
@@ -446,10 +444,15 @@ class ReplyRelay(Relay):
         self.error = error
         return [*self._write_held(), *self._end_stream(rendered)]
 
-    def respond_error(self, error: ApiError, *, retry_after: float | None = None) -> list[Action]:
-        if not self._has_head:
-            return super().respond_error(error, retry_after=retry_after)
+    def respond_error(self, error: ApiError) -> list[Action]:
+        if not (self._has_head or self._is_event(error)):
+            return super().respond_error(error)
         return self._end_stream(self._render_stream_error(error))
+
+    def _is_event(self, error: ApiError) -> bool:
+        """Return whether this client acts on an error only if it is an event, which then begins the stream."""
+        form = self.wire.error_forms[classify_error(error)]
+        return self._caller.stream and form.is_event(self._caller.headers.get("user-agent", ""))
 
     def _render_stream_error(self, error: ApiError) -> bytes:
         """Render an error in a stream that has begun, but has no reply yet."""

@@ -22,6 +22,7 @@ from segue.wire.base import ApiError
 
 _RESPONSES, _MESSAGES = "openai-responses", "anthropic"
 _REFERENCE = "previous_response_id"
+_KIND = "unknown-reference"
 _TERMINAL_EVENT = re.compile(rb"event: response\.(?:completed|incomplete)\ndata: (.*)\n\n")
 _THREADS_UNSUPPORTED: dict[str, Any] = {"error_code": "thread_unsupported_request", "unsupported": []}
 
@@ -53,13 +54,19 @@ def find_reference(caller: Caller) -> Reference | None:
         previous, conversation = caller.field(_REFERENCE), caller.field("conversation")
         if isinstance(previous, str) and previous:
             message = f"Previous response with id '{previous}' not found."
-            return Reference(previous, ApiError(400, message, code="previous_response_not_found", param=_REFERENCE))
+            return Reference(
+                previous, ApiError(400, message, code="previous_response_not_found", param=_REFERENCE, error_kind=_KIND)
+            )
         if conversation is not None:
             message = "Conversations are not stored here; send the whole history in `input`."
-            return Reference(None, ApiError(404, message, code="conversation_not_found", param="conversation"))
+            return Reference(
+                None, ApiError(404, message, code="conversation_not_found", param="conversation", error_kind=_KIND)
+            )
     if api == _MESSAGES and caller.field("thread") is not None:
         message = "thread: threads are not supported here; send the whole history in `messages`"
-        return Reference(None, ApiError(400, message, details=(_THREADS_UNSUPPORTED,)), is_optional=True)
+        return Reference(
+            None, ApiError(400, message, details=(_THREADS_UNSUPPORTED,), error_kind=_KIND), is_optional=True
+        )
     return None
 
 
@@ -111,7 +118,7 @@ def serve(surface: Surface, stored: bytes) -> Mapping[str, Any]:
 
 
 def not_found(response_id: str) -> ApiError:
-    return ApiError(404, f"Response with id '{response_id}' not found.", param="id")
+    return ApiError(404, f"Response with id '{response_id}' not found.", param="id", error_kind=_KIND)
 
 
 class ResponseCapture:

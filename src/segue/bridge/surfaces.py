@@ -34,7 +34,8 @@ class Surface(Struct, frozen=True):
 class _Row(Struct, frozen=True):
     """A kind of path: one of `starts`, a model or a resource, and `end`; without `starts`, only the end.
 
-    `version` is the path segment before it, where another API has the same path without one.
+    `version` is the path segment before it, where another API has the same path without one. A variable part with
+    `not_first` as its first segment is that of another kind, and so is one without a provider.
     """
 
     method: str
@@ -44,6 +45,7 @@ class _Row(Struct, frozen=True):
     starts: tuple[str, ...] = ()
     stream: bool = False
     version: re.Pattern[str] | None = None
+    not_first: frozenset[str] = frozenset()
 
     def find_variable(self, path: str) -> str | None:
         """Return the variable part of a path, empty if this kind has none; None if the path is of another kind.
@@ -59,6 +61,9 @@ class _Row(Struct, frozen=True):
             variable = rest[at + len(start) :]
             if at < 0 or not variable or (start == _RESPONSE and "/" in variable):
                 return None
+            first, slash, _ = variable.partition("/")
+            if self.not_first and (not slash or first in self.not_first):
+                return None
             rest = rest[:at]
         is_other = self.version is not None and not self.version.fullmatch(rest.rpartition("/")[2])
         return None if is_other else variable
@@ -67,6 +72,14 @@ class _Row(Struct, frozen=True):
 # Paths of OpenAI's Assistants API end as those of other APIs do: /v1/threads/THREAD/messages.
 _ASSISTANTS = "/threads/"
 _GEMINI = ("/models/", "/tunedModels/")
+# The vendor's own SDKs send `models/PROVIDER/MODEL`, others leave `models/` out before a name with a slash.
+_GEMINI_VERSIONS = ("/v1beta/", "/v1/", "/v1alpha/")
+_GEMINI_COLLECTIONS = frozenset({"models", "tunedModels", "projects", "publishers"})
+_GEMINI_METHODS: tuple[tuple[str, Operation, bool], ...] = (
+    (":generateContent", "reply", False),
+    (":streamGenerateContent", "reply", True),
+    (":countTokens", "count", False),
+)
 _BEDROCK = ("/model/",)
 _RESPONSE = "/responses/"
 _PREVIEW = re.compile(r"v\d(?:alpha|beta)\d?")
@@ -79,9 +92,14 @@ _ROWS = (
     _Row("GET", "", "openai-responses", "retrieve", (_RESPONSE,)),
     _Row("DELETE", "", "openai-responses", "delete", (_RESPONSE,)),
     _Row("POST", "/chat/completions", "openai-chat"),
-    _Row("POST", ":generateContent", "gemini", starts=_GEMINI),
-    _Row("POST", ":streamGenerateContent", "gemini", starts=_GEMINI, stream=True),
-    _Row("POST", ":countTokens", "gemini", "count", _GEMINI),
+    *(
+        _Row("POST", end, "gemini", operation, _GEMINI_VERSIONS, stream=is_stream, not_first=_GEMINI_COLLECTIONS)
+        for end, operation, is_stream in _GEMINI_METHODS
+    ),
+    *(
+        _Row("POST", end, "gemini", operation, _GEMINI, stream=is_stream)
+        for end, operation, is_stream in _GEMINI_METHODS
+    ),
     _Row("POST", "/converse", "bedrock", starts=_BEDROCK),
     _Row("POST", "/converse-stream", "bedrock", starts=_BEDROCK, stream=True),
     _Row("POST", "/count-tokens", "bedrock", "count", _BEDROCK),

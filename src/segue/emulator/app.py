@@ -49,7 +49,7 @@ class _AdmittedRequest(NamedTuple):
 
 
 class App:
-    """`patience` is the length of the faults `slow-start` and `stall`, in seconds.
+    """`patience` is the length of the faults `slow-start` (also of an error) and `stall`, in seconds.
 
     `scripted_reply` returns the reply to a request, or None for that of the built-in model; several providers can share
     it.
@@ -141,7 +141,9 @@ class App:
             return HttpResponse(0, b"", reset=True)
         for fault, error in self._fault_errors.items():
             if fault in faults:
-                return self._error_response(error, record, retry_after=1 if fault == "rate-limit" else None)
+                response = self._error_response(error, record, retry_after=1 if fault == "rate-limit" else None)
+                response.delay = self._patience if "slow-start" in faults else 0
+                return response
         if body is None:
             return self._error_response(self._standard_errors.bad_json(http_request.body), record)
         return self._check_and_reply(
@@ -171,6 +173,7 @@ class App:
             "server-error": errors.server_error,
             "overloaded": errors.overloaded,
             "context-length": errors.context_length,
+            "no-credit": errors.no_credit,
         }
 
     def _check_key(self, http_request: HttpRequest) -> ApiError | None:

@@ -33,6 +33,7 @@ Fault = Literal[
     "no-reply-id",
     "same-reply-id",
     "context-length",
+    "no-credit",
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 _FAULT_SYNTAX = re.compile(r"(?P<name>[^=@]*)(?:=(?P<rate>.*)|@(?P<numbers>.*))?", re.DOTALL)

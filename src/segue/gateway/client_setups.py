@@ -117,8 +117,9 @@ def _prepare_claude(context: SetupContext) -> Launch:
 
 
 def _prepare_codex(context: SetupContext) -> Launch:
-    settings = {
+    settings: dict[str, str | int] = {
         "model_provider": _PROVIDER,
+        "model_context_window": context.context,
         f"model_providers.{_PROVIDER}.name": _PROVIDER,
         f"model_providers.{_PROVIDER}.base_url": f"{context.url}/v1",
         f"model_providers.{_PROVIDER}.env_key": KEY_VARIABLE,

@@ -6,6 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from segue.bridge.actions import Action, Respond, Write
 from segue.bridge.caller import own_error, respond_error
 from segue.gateway.body_log import MAX_BODY
@@ -74,8 +76,8 @@ class Response:
     async def send_error(self, status: int, message: str, *, retry_after: float | None = None) -> None:
         """Send an error of the gateway in the form of the caller's API, so that SDKs raise the exception of it."""
         self.record.error = message
-        api = self._find_api()
-        await self.carry_out(respond_error(WIRES[api], own_error(status, message, api), retry_after=retry_after))
+        wire = WIRES[self._find_api()]
+        await self.carry_out(respond_error(wire, replace(own_error(status, message, wire), wait=retry_after)))
         await self.end()
 
     async def send_bug(self, kind: str) -> None:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec import Struct, field
 
 from segue.canonical.request import Reply, Request
+from segue.error_kinds import ErrorKind
 from segue.errors import InputError, SegueError
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.render.transcript import Transcript
+from segue.wire.error_forms import ErrorForms
 from segue.wire.ids import IdMap, IdScheme
 from segue.wire.names import NameMap, NameRule
 
@@ -85,6 +87,10 @@ class ApiError(Struct, frozen=True):
     param: str | None = None
     details: tuple[JsonObject, ...] = ()
     """The provider's own list of problems, where it sends one."""
+    error_kind: ErrorKind | None = None
+    """The kind, once it is known."""
+    wait: float | None = None
+    """The seconds after which the provider accepts the request again, where it names them."""
 
 
 def is_random_id(reply_id: str, _request: Request) -> bool:
@@ -135,6 +141,8 @@ class Wire(Struct, frozen=True):
     without one."""
     parse_error: Callable[[int, Mapping[str, Any]], ApiError]
     render_error: Callable[[ApiError], JsonObject]
+    error_forms: ErrorForms
+    """How clients of this API get each kind of error."""
     body_keys: frozenset[str]
     """The keys of a body that have a canonical field; any other key is sent same-API only."""
     item_keys: frozenset[str]
@@ -183,6 +191,8 @@ class Wire(Struct, frozen=True):
     """The header of the API key; in `authorization` it is a bearer token."""
     model_key: str = "model"
     """The key of a body that names the model."""
+    client_agent: str | None = None
+    """What the user agents of the vendor's own clients contain, where their path is that of the API it is on."""
     tool_formats: frozenset[str] | None = None
     """The tool formats that the API accepts besides text tool formats; None for those of all APIs on the same wire."""
     tool_format_ids: IdScheme | None = None

@@ -191,3 +191,16 @@ def formats() -> tuple[Format, ...]:
     names = Format.__struct_fields__
     wires = [Format(*(getattr(wire, name) for name in names)) for wire in WIRES.values()]
     return (*wires, *(Format(form.name, "text", None, form.provider, "", form.name, form.title) for form in FORMATS))
+
+
+def find_caller_wire(api: str, path: str, user_agent: str) -> Wire:
+    """Return the row of a caller of an API: that of the dialect that its client speaks, or its path begins with."""
+    first = path.split("/", 2)[1] if path.startswith("/") else ""
+    agent = user_agent.lower()
+    spoken = (row for row in _dialects_with_clients(api) if row.name == first or (row.client_agent or "") in agent)
+    return next(spoken, WIRES[api])
+
+
+@cache
+def _dialects_with_clients(api: str) -> tuple[Wire, ...]:
+    return tuple(row for row in WIRES.values() if row.on == api and row.client_agent is not None)

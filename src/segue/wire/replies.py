@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
+from segue.error_kinds import OVERLOAD_CODES
 from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
 from segue.wire.media import describe_unsupported
-
-_OVERLOAD_STATUSES = (503, 529)
-# Kinds and codes of errors, in lower case, and a finish reason (DeepSeek's).
-OVERLOAD_KINDS = frozenset(
-    {"overloaded_error", "engine_overloaded_error", "engine_overloaded", "server_is_overloaded", "slow_down"}
-    | {"service_tier_capacity_exceeded", "3505", "unavailable", "serviceunavailable", "service_unavailable"}
-    | {"service_unavailable_error", "serviceunavailableexception", "modelnotreadyexception"}
-    | {"insufficient_system_resource"}
-)
 
 
 def has_client_calls(blocks: Iterable[Block]) -> bool:
@@ -29,29 +19,18 @@ def has_client_calls(blocks: Iterable[Block]) -> bool:
 
 def retryable_error(message: str) -> ApiError:
     """Return an error after which clients send the request again: they look for this kind, or for this text."""
-    return ApiError(529, f"upstream connection error: {message}", kind="overloaded_error")
+    return ApiError(529, f"upstream connection error: {message}", "overloaded_error", error_kind="overloaded")
 
 
 def permanent_error(message: str) -> ApiError:
     """Return an error after which clients do not send the request again, because it would fail in the same way."""
-    return ApiError(400, message, kind="invalid_request_error")
+    return ApiError(400, message, error_kind="invalid")
 
 
 def failed_finish_error(raw_finish: str | None) -> ApiError:
     """Return the error for a reply that the provider ended as failed, without an error of its own."""
     message = f"the provider ended the reply with `{raw_finish or 'error'}`"
-    return retryable_error(message) if raw_finish in OVERLOAD_KINDS else permanent_error(message)
-
-
-def is_overload(error: ApiError) -> bool:
-    """Return whether the provider is overloaded or unavailable, by the status, kind or code of its error."""
-    names = {error.kind.lower(), (error.code or "").lower()}
-    return error.status in _OVERLOAD_STATUSES or not names.isdisjoint(OVERLOAD_KINDS)
-
-
-def unify_overload(error: ApiError) -> ApiError:
-    """Return an overload error with the status and kind for which each API has a form; any other error unchanged."""
-    return replace(error, status=529, kind="overloaded_error", code=None) if is_overload(error) else error
+    return retryable_error(message) if raw_finish in OVERLOAD_CODES else permanent_error(message)
 
 
 def is_unnamed_call(block: Block) -> bool:

@@ -433,6 +433,10 @@ ERROR_TEXTS = ErrorTexts(
         server_error=ApiError(500, "Internal server error", "api_error"),
         context_length=invalid_request("prompt is too long: 214748 tokens > 200000 maximum"),
         missing_field=lambda name, _request, _body: invalid_request(f"{name}: {MISSING}"),
+        no_credit=invalid_request(
+            "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or "
+            "purchase credits."
+        ),
         overloaded=ApiError(529, "Overloaded", "overloaded_error"),
         max_body_bytes=32 * 2**20,
         too_large=ApiError(413, "Request exceeds the maximum size", "request_too_large"),

@@ -145,6 +145,7 @@ ERROR_TEXTS = ErrorTexts(
         ),
         context_length=openai_responses.STANDARD_ERRORS.context_length,
         missing_field=openai_responses.STANDARD_ERRORS.missing_field,
+        no_credit=openai_chat.STANDARD_ERRORS.no_credit,
         overloaded=ApiError(
             503,
             "The service is temporarily unable to process your request. Please try again later.",

@@ -248,6 +248,9 @@ ERROR_TEXTS = ErrorTexts(
         rate_limited=ApiError(429, "Too many requests, please wait before trying again.", "ThrottlingException"),
         server_error=ApiError(500, _FAILED, "InternalServerException"),
         context_length=validation_error("Input is too long for requested model."),
+        no_credit=ApiError(
+            400, "Your request exceeds the service quota for your account.", "ServiceQuotaExceededException"
+        ),
         overloaded=ApiError(503, "Bedrock is unable to process your request.", "ServiceUnavailableException"),
     ),
     rule_order=(

@@ -141,6 +141,8 @@ class StandardErrors(Struct, frozen=True):
     """The prompt has more tokens than the model takes."""
     missing_field: Callable[[str, HttpRequest, Mapping[str, Any]], ApiError]
     """By name of a field that every body must have."""
+    no_credit: ApiError
+    """The quota or the credit is used up."""
     wrong_method: Callable[[str, str], ApiError] | None = None
     """By method and path; without it a wrong method gives `no_route`."""
     max_body_bytes: int = 50 * 2**20

@@ -302,6 +302,7 @@ ERROR_TEXTS = ErrorTexts(
             "This model's maximum context length is 131072 tokens. However, you requested 140000 tokens (136000 in the "
             "messages, 4000 in the completion). Please reduce the length of the messages or completion.",
         ),
+        no_credit=_standard_error(402, "Insufficient Balance", "unknown_error"),
         overloaded=_standard_error(
             503,
             "Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.",

@@ -332,6 +332,7 @@ ERROR_TEXTS = ErrorTexts(
         context_length=invalid_argument(
             "The input token count (1196265) exceeds the maximum number of tokens allowed (1048576)."
         ),
+        no_credit=ApiError(429, _QUOTA, "rate_limit_error", "QUOTA_EXHAUSTED"),
         overloaded=ApiError(503, _DEMAND, "overloaded_error", "UNAVAILABLE"),
         max_body_bytes=_LARGEST,
         too_large=invalid_argument(f"Request payload size exceeds the limit: {_LARGEST} bytes."),

@@ -162,6 +162,12 @@ ERROR_TEXTS = ErrorTexts(
         ),
         server_error=ApiError(500, "Internal Server Error", kind="server_error"),
         context_length=_error("Your request exceeded model token limit: 262144 (requested: 291351)"),
+        no_credit=ApiError(
+            429,
+            "Your account is suspended due to insufficient balance, please recharge your account or check your plan "
+            "and billing details",
+            kind="exceeded_current_quota_error",
+        ),
         overloaded=ApiError(
             429, "The engine is currently overloaded, please try again later", kind="engine_overloaded_error"
         ),

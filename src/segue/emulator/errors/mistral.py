@@ -273,6 +273,7 @@ ERROR_TEXTS = ErrorTexts(
             kind="invalid_request_prompt",
             code="3051",
         ),
+        no_credit=ApiError(402, "Payment Required"),
         overloaded=ApiError(
             429,
             "Service tier capacity exceeded for this model.",

@@ -294,6 +294,13 @@ STANDARD_ERRORS = StandardErrors(
         code="context_length_exceeded",
         param="messages",
     ),
+    no_credit=ApiError(
+        429,
+        "You exceeded your current quota, please check your plan and billing details. For more information on this "
+        "error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.",
+        kind="insufficient_quota",
+        code="insufficient_quota",
+    ),
     overloaded=ApiError(
         503,
         "That model is currently overloaded with other requests. You can retry your request, or "

@@ -157,6 +157,9 @@ ERROR_TEXTS = ErrorTexts(
             code="internal_error",
         ),
         context_length=_error(f"{_PREFIX}Range of input length should be [1, 131072]"),
+        no_credit=ApiError(
+            400, "Access denied, please make sure your account is in good standing.", kind="Arrearage", code="Arrearage"
+        ),
         overloaded=ApiError(
             503,
             "Too many requests. Your requests are being throttled due to system capacity limits. Please try again "

@@ -10,6 +10,7 @@ from segue.canonical.request import Request
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
+from segue.wire.anthropic.errors import ERROR_FORMS
 from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
@@ -146,6 +147,7 @@ WIRE = Wire(
     stream_renderer=_open_renderer,
     parse_error=parse_error,
     render_error=render_error,
+    error_forms=ERROR_FORMS,
     reasoning_place="signature",
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,

@@ -182,8 +182,12 @@ def render_usage(usage: Usage) -> JsonObject:
 
 
 def render_error(error: ApiError) -> JsonObject:
-    fields: JsonObject = {"type": _error_kind(error.status), "message": error.message}
+    # A kind that is not the default one was chosen.
+    kind = error.kind if error.kind in _STATUSES and error.kind != _ERROR_KINDS[400] else _error_kind(error.status)
+    fields: JsonObject = {"type": kind, "message": error.message}
     own_details = [detail for detail in error.details if "error_code" in detail]
+    if not own_details and error.code is not None:
+        own_details = [{"error_code": error.code}]
     return {"type": "error", "error": {**fields, "details": own_details[0]} if own_details else fields}
 
 

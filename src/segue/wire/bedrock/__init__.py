@@ -12,6 +12,7 @@ from segue.render.constraints import Constraints, FilePlace
 from segue.wire.anthropic import constraints as claude_constraints
 from segue.wire.base import RenderContext, Wire
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
+from segue.wire.bedrock.errors import ERROR_FORMS
 from segue.wire.bedrock.items import ITEM_KEYS, block_kind
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_items, render_request
@@ -155,6 +156,7 @@ WIRE = Wire(
     stream_renderer=_open_renderer,
     parse_error=parse_error,
     render_error=render_error,
+    error_forms=ERROR_FORMS,
     reasoning_place="signature",
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,

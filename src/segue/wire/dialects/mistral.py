@@ -125,6 +125,8 @@ WIRE = make_wire(
         tool_format_ids=_IDS,
         families=("mistral",),
         served_families=OPEN_FAMILIES,
+        # speakeasy-sdk/python 3.7.0 … mistralai, mistral-client-python/…, … ai-sdk/mistral/3.0.69
+        client_agent="mistral",
         reasoning_parts=True,
         prefill_key="prefix",
         named_results=True,

@@ -8,6 +8,7 @@ from segue.models import Model, cache_by_model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE, Constraints
 from segue.wire.base import RenderContext, Wire
 from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, capabilities_of
+from segue.wire.gemini.errors import ERROR_FORMS
 from segue.wire.gemini.items import CODE_EXECUTION, ITEM_KEYS
 from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
@@ -122,6 +123,7 @@ WIRE = Wire(
     stream_renderer=_open_renderer,
     parse_error=parse_error,
     render_error=render_error,
+    error_forms=ERROR_FORMS,
     reasoning_place="call",
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,

@@ -82,7 +82,8 @@ _STATUSES = {
 _STATUS_BY_NAME = {name: status for status, name in _STATUSES.items()} | {"UNAVAILABLE": 503}
 # Codes of the same standard that have no status of their own.
 _OTHER_CODES = frozenset({"FAILED_PRECONDITION", "OUT_OF_RANGE", "ALREADY_EXISTS", "DATA_LOSS", "UNKNOWN"})
-_BAD_KEY = "API_KEY_INVALID"
+_BAD_KEY, _USED_UP = "API_KEY_INVALID", "QUOTA_EXHAUSTED"
+_OWN_CODE = re.compile("[a-z_]+")
 _RPC = "type.googleapis.com/google.rpc"
 _ERROR_KINDS = {
     401: "authentication_error",
@@ -158,16 +159,32 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
         kind=_ERROR_KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error"),
         code=_error_reason(error.get("details")) or get_text(error, "status"),
         param=_violated_field(error.get("details")),
+        wait=_retry_delay(error.get("details")),
     )
 
 
 def _error_reason(details: Any) -> str | None:
     """Return the error reason where the status alone is ambiguous: an invalid API key has status INVALID_ARGUMENT."""
     try:
-        reasons = [get_text(detail, "reason") for detail in as_list(details, "")]
+        items = as_list(details, "")
+        reasons = [get_text(detail, "reason") for detail in items]
+        quotas = [
+            get_text(item, "quotaId") or "" for detail in items for item in as_list(get_field(detail, "violations"), "")
+        ]
     except (InputError, AttributeError):
         return None
-    return _BAD_KEY if _BAD_KEY in reasons else None
+    if _BAD_KEY in reasons:
+        return _BAD_KEY
+    return _USED_UP if any("PerDay" in quota or "Daily" in quota for quota in quotas) else None
+
+
+def _retry_delay(details: Any) -> float | None:
+    """Return the wait in seconds: `"retryDelay": "34s"`."""
+    try:
+        delays = [get_text(detail, "retryDelay") for detail in as_list(details, "")]
+        return next((max(0.0, float(delay.removesuffix("s"))) for delay in delays if delay is not None), None)
+    except (InputError, AttributeError, ValueError):
+        return None
 
 
 def _violated_field(details: Any) -> str | None:
@@ -294,6 +311,13 @@ def render_error(error: ApiError) -> JsonObject:
             },
             {"@type": f"{_RPC}.LocalizedMessage", "locale": "en-US", "message": error.message},
         ]
+    elif error.code == _USED_UP:
+        violation = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}
+        body["details"] = [{"@type": f"{_RPC}.QuotaFailure", "violations": [violation]}]
+    elif error.wait is not None:
+        body["details"] = [{"@type": f"{_RPC}.RetryInfo", "retryDelay": f"{error.wait:g}s"}]
+    elif error.error_kind is not None and _OWN_CODE.fullmatch(error.code or ""):
+        body["details"] = [{"@type": f"{_RPC}.ErrorInfo", "reason": (error.code or "").upper(), "domain": "segue"}]
     elif error.param is not None:
         violation = {"field": error.param, "description": error.message}
         body["details"] = [{"@type": f"{_RPC}.BadRequest", "fieldViolations": [violation]}]

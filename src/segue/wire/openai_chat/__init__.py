@@ -19,6 +19,7 @@ from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import optional_object, optional_strings
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect
+from segue.wire.openai_chat.errors import ERROR_FORMS
 from segue.wire.openai_chat.reply import ID_PREFIX, parse_reply, render_reply
 from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_items, render_request
 from segue.wire.openai_shared import (
@@ -73,6 +74,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         stream_renderer=partial(_open_renderer, dialect=dialect),
         parse_error=parse_error,
         render_error=dialect.render_error,
+        error_forms=ERROR_FORMS,
         body_keys=body_keys(dialect),
         item_keys=item_keys(dialect),
         tool_keys=TOOL_KEYS,
@@ -86,6 +88,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         on="openai-chat" if dialect.kind == "dialect" else None,
         families=dialect.families,
         served_families=dialect.served_families,
+        client_agent=dialect.client_agent,
         base_path=dialect.base_path,
         key_header=dialect.key_header,
         stream_fields=dialect.stream_fields,

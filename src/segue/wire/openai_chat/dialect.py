@@ -57,6 +57,8 @@ class ChatDialect(Struct, frozen=True, dict=True):
     families: tuple[str, ...] = ()
     """Model families that the vendor makes: `("acme",)` for `acme-1`."""
     served_families: frozenset[str] | None = None
+    client_agent: str | None = None
+    """That of the wire."""
     """All model families that the vendor serves; None if it serves any."""
     base_path: str = "/v1"
     """The path of the vendor's base URL, before `/chat/completions`."""

@@ -1,4 +1,8 @@
-"""Error bodies of vendors and servers that differ from OpenAI's."""
+"""The forms of errors for clients of the Chat API, and the error bodies of vendors and servers.
+
+Clients go by the status and the code; SDKs of OpenAI retry 408, 409, 429 and 5xx, unless the header `x-should-retry` is
+`false`. Clients for many providers also look for the vendor's text of a prompt that is too long.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,52 @@ from typing import Any
 
 from segue.canonical.ids import short_hash
 from segue.wire.base import ApiError
+from segue.wire.error_forms import ErrorForm, ErrorForms
 from segue.wire.json_values import JsonObject
 from segue.wire.openai_shared import render_error
+
+_INVALID = "invalid_request_error"
+_PROVIDER_KEY = ErrorForm(503, "server_error", "provider_auth_failed")
+_SERVER_ERROR = ErrorForm(502, "server_error")
+
+ERROR_FORMS: ErrorForms = {
+    "too-long": ErrorForm(
+        400,
+        _INVALID,
+        "context_length_exceeded",
+        text="The maximum context length is exceeded. Please reduce the length of the messages.",
+        sizes="This model's maximum context length is {context} tokens. However, your messages resulted in {prompt} "
+        "tokens. Please reduce the length of the messages.",
+    ),
+    "too-large": ErrorForm(413, _INVALID, "request_too_large"),
+    "no-credit": ErrorForm(
+        429,
+        "insufficient_quota",
+        "insufficient_quota",
+        known_codes=frozenset({"usage_not_included", "usage_limit_reached"}),
+    ),
+    "rate-limited": ErrorForm(429, "rate_limit_error", "rate_limit_exceeded"),
+    "overloaded": ErrorForm(503, "overloaded_error", "server_is_overloaded"),
+    "failed": ErrorForm(500, "server_error", keeps_status=True),
+    "policy": ErrorForm(
+        400,
+        _INVALID,
+        "content_policy_violation",
+        known_codes=frozenset({"cyber_policy", "bio_policy", "misalignment_policy_violation", "content_filter"}),
+    ),
+    "invalid": ErrorForm(400, _INVALID),
+    "client-key": ErrorForm(401, _INVALID, "invalid_api_key", keeps_status=True),
+    "client-access": ErrorForm(403, "permission_error", keeps_status=True),
+    "provider-key": _PROVIDER_KEY,
+    "provider-access": _PROVIDER_KEY,
+    "no-key": _PROVIDER_KEY,
+    "unknown-model": ErrorForm(404, _INVALID, "model_not_found"),
+    "unknown-path": ErrorForm(404, _INVALID, "not_found"),
+    "unknown-reference": ErrorForm(404, _INVALID, "not_found", keeps_status=True),
+    "unreachable": _SERVER_ERROR,
+    "timeout": ErrorForm(504, "server_error"),
+    "broken": _SERVER_ERROR,
+}
 
 
 def _drop_none(**fields: Any) -> JsonObject:

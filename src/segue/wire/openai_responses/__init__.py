@@ -15,6 +15,7 @@ from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import JsonObject
 from segue.wire.names import NAMESPACE_SEPARATOR, NameRule
 from segue.wire.openai_responses.context import OPENAI, ResponsesDialect
+from segue.wire.openai_responses.errors import ERROR_FORMS
 from segue.wire.openai_responses.messages import ITEM_KEYS
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
@@ -150,6 +151,7 @@ def make_wire(
         stream_renderer=partial(_open_renderer, dialect=dialect),
         parse_error=parse_error,
         render_error=render_error,
+        error_forms=ERROR_FORMS,
         reasoning_place="encrypted",
         # A dialect may not accept an id of another provider's response.
         body_keys=BODY_KEYS if kind != "dialect" else BODY_KEYS - {"previous_response_id"},

@@ -18,8 +18,10 @@ from segue.canonical.blocks import Block, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json, encode_json_text
 from segue.canonical.request import Usage
 from segue.wire.base import ApiError, RenderContext
+from segue.wire.error_forms import classify_error
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
+from segue.wire.openai_responses.errors import ERROR_FORMS
 from segue.wire.openai_responses.item_types import FUNCTION_TYPES, HOSTED_TYPES, is_embedded, item_type_or_none
 from segue.wire.openai_responses.items import project_call_item, render_call
 from segue.wire.openai_responses.reply import (
@@ -66,7 +68,6 @@ _SUMMARY_EVENTS = ("reasoning_summary_part", "reasoning_summary_text", "summary"
 _CONTENT_EVENTS = ("content_part", "reasoning_text", "content", "content_index", "reasoning_text")
 _TEXT_EVENTS = ("content_part", "output_text", "content", "content_index", "output_text")
 
-_ERROR_CODES = {400: "invalid_prompt", 413: "context_length_exceeded", 429: "rate_limit_exceeded"}
 _STREAMED_TYPES = ("message", "reasoning", *FUNCTION_TYPES)
 
 
@@ -166,12 +167,13 @@ class ResponsesRenderer(StreamRenderer):
         yield self._writer.end(ending, self._usage)
 
     def _render_failure(self, error: ApiError) -> Iterator[bytes]:
-        # Codex repeats the request after any code but a few.
-        code = error.code or _ERROR_CODES.get(error.status, "server_error")
+        kind = classify_error(error)
+        form = ERROR_FORMS[kind]
+        is_known = error.code in form.known_codes or (kind == "unknown-reference" and error.code is not None)
+        code = error.code if is_known else form.event_code or form.code
         if not self._writer.response:
-            payload = {"type": "error", "code": code, "message": error.message, "param": error.param}
-            yield encode_sse(encode_json({**payload, "sequence_number": 0}), "error")
-            return
+            # A bare error has the text, but Codex reads that only of a failed response.
+            yield from self._render_opened(ReplyStart(None, None))
         error_fields = {"code": code, "message": error.message}
         yield self._writer.end({"status": "failed", "error": error_fields}, self._usage)
 

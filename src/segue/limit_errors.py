@@ -32,6 +32,7 @@ _TOGETHER = tuple(
     for pattern in (
         r"(?P<prompt>\d[\d,_]*) \+ \d[\d,_]* > (?P<context>\d[\d,_]*)",  # Anthropic
         r"> (?P<context>\d[\d,_]*) - (?P<prompt>\d[\d,_]*)",  # vLLM
+        r"`inputs` tokens \+ `max_new_tokens` must be <= (?P<context>\d[\d,_]*)\. Given: (?P<prompt>\d[\d,_]*)",  # TGI
         # OpenAI, vLLM, DeepSeek
         r"maximum context length is (?P<context>\d[\d,_]*).*?\((?P<prompt>\d[\d,_]*) in [^)]*?[1-9]\d* \w+ the compl",
     )
@@ -46,9 +47,52 @@ _CONTEXT_LIMITS = tuple(
         rf"range of input length should be \[\d+, ?{_NUMBER}\]",  # Qwen
         rf"context (?:size|window|length|limit)[^\d]{{0,40}}{_NUMBER}",  # llama.cpp, Ollama and others
         rf"too large for model with {_NUMBER} maximum context length",  # Mistral
+        rf"maximum prompt length is {_NUMBER}",  # xAI
+        rf"longer than the maximum model length of {_NUMBER}",  # vLLM
+        rf"reduce the length of the messages.{{0,40}}?current length is \d+ while limit is {_NUMBER}",  # Cerebras
+    )
+)
+# Wordings that may come without a number.
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|size)|context window|prompt is too long|too many (?:input )?tokens|input is too long"
+    r"|input token count|maximum context|range of input length|exceeded model token limit"
+    r"|exceed context limit"  # Anthropic, with the maximum of output tokens
+    r"|maximum prompt length is"  # xAI
+    r"|prompt exceeds max length"  # Z.ai
+    r"|reduce the length of the messages"  # Groq, Cerebras
+    r"|longer than the maximum model length"  # vLLM
+    r"|`inputs` tokens \+ `max_new_tokens` must be",  # TGI
+    re.IGNORECASE,
+)
+_PROMPT_SIZES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"prompt is too long: {_NUMBER} tokens",  # Anthropic
+        rf"(?:messages resulted in|you requested|request contains|prompt contains) (?:about )?{_NUMBER} tokens",
+        rf"requested: {_NUMBER}\)",  # Moonshot
+        rf"input token count \({_NUMBER}\)",  # Gemini
+        rf"prompt \(length {_NUMBER}\)",  # vLLM
+        rf"current length is {_NUMBER}",  # Cerebras
     )
 )
 _SLACK = 16
+
+
+def is_too_long(message: str) -> bool:
+    """Return whether an error text means that the request does not fit into the context of the model.
+
+    A limit of output tokens alone does not: it is a wrong value of the request.
+    """
+    if _TOO_LONG.search(message) is None:
+        return False
+    return _find_together(message) is not None or find_output_limit(message) is None
+
+
+def find_prompt_size(message: str) -> int | None:
+    """Return the number of tokens that an error text gives the prompt."""
+    if (together := _find_together(message)) is not None:
+        return _to_int(together["prompt"])
+    return _find_first(_PROMPT_SIZES, message)
 
 
 def find_output_limit(message: str) -> int | None:

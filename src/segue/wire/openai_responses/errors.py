@@ -1,0 +1,41 @@
+"""The forms of errors for clients of the Responses API.
+
+Codex knows `context_length_exceeded` and `insufficient_quota` only as codes of the event `response.failed`, in which
+the vendor sends them. It repeats a request after any status but 400, 429 and 503, waits only for the "try again in" of
+an event, and repeats it after an event whose code it does not know: `invalid_prompt` ends the turn and shows the text.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from segue.wire.error_forms import ErrorForms
+from segue.wire.openai_chat.errors import ERROR_FORMS as _CHAT_FORMS
+
+_ALL = ("",)
+_CODEX = ("codex",)
+_FINAL = "invalid_prompt"
+_TEMPORARY = "server_error"
+
+ERROR_FORMS: ErrorForms = {
+    **{
+        kind: replace(form, event_code=_TEMPORARY)
+        for kind, form in _CHAT_FORMS.items()
+        if kind in ("overloaded", "failed", "unreachable", "timeout", "broken")
+    },
+    "too-long": replace(
+        _CHAT_FORMS["too-long"],
+        event_agents=_ALL,
+        text="Your input exceeds the context window of this model.",
+        sizes="",
+    ),
+    "no-credit": replace(_CHAT_FORMS["no-credit"], event_agents=_ALL),
+    "rate-limited": replace(_CHAT_FORMS["rate-limited"], event_agents=_CODEX),
+    "policy": replace(_CHAT_FORMS["policy"], code=_FINAL),
+    "unknown-reference": _CHAT_FORMS["unknown-reference"],
+    **{kind: replace(_CHAT_FORMS[kind], event_code=_FINAL) for kind in ("invalid", "too-large", "unknown-path")},
+    **{
+        kind: replace(_CHAT_FORMS[kind], event_code=_FINAL, event_agents=_CODEX)
+        for kind in ("client-key", "client-access", "provider-key", "provider-access", "no-key", "unknown-model")
+    },
+}
