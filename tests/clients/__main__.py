@@ -1,10 +1,10 @@
 """`make clients`: run the cells that have no result yet, then write docs/clients.md; then the same for moved sessions,
-and for sessions that segue and their client read.
+for sessions that segue and their client read, and for clients whose provider fails.
 
-`ONLY=claude.*.plain,*.kimi.cut-call,move.claude.*,read.codex.*` selects cells by pattern, `AGAIN=1` runs them in spite
-of their results, `JOBS=2` runs two at once, except for readings. `SEGUE_CLIENTS` is a `node_modules` folder
-with the clients; without it they are installed from npm. `--page` writes the pages only, `--record` the recorded runs
-for `make test`.
+`ONLY=claude.*.plain,*.kimi.cut-call,move.claude.*,read.codex.*,fault.codex.*` selects cells by pattern, `AGAIN=1` runs
+them in spite of their results, `JOBS=2` runs two at once, except for readings. `SEGUE_CLIENTS` is a `node_modules`
+folder with the clients; without it they are installed from npm. `--page` writes the pages only, `--record` the recorded
+runs for `make test`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from segue.gateway.client_setups import CLIENTS
 from tests.clients import claude_readings, codex_readings
 from tests.clients.cells import list_cells
 from tests.clients.damages import DAMAGES
+from tests.clients.faults import list_faults, run_fault
 from tests.clients.move_rows import MOVE_ROWS
 from tests.clients.moves import MoveResult, MoveRun
 from tests.clients.moves_page import write_moves_page
@@ -58,6 +59,7 @@ def main() -> None:
         _run_cells(results, patterns)
         _run_moves(CACHE / "moves", patterns)
         _run_readings(CACHE / "readings", patterns)
+        _run_faults(CACHE / "faults", patterns)
     if not patterns:
         write_page(ROOT / "docs" / "clients.md", _load(results))
         write_moves_page(ROOT / "docs" / "client-moves.md", _load_moves(CACHE / "moves"))
@@ -148,6 +150,31 @@ def _run_readings(results: Path, patterns: Sequence[str]) -> None:
             file.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
             outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
             print(f"{name:40} {result.seconds:6.1f} s, {result.blocks} blocks; {outcome}", flush=True)
+
+
+def _run_faults(results: Path, patterns: Sequence[str]) -> None:
+    results.mkdir(parents=True, exist_ok=True)
+    installed = _find_installation()
+
+    def run(cell: tuple[str, str]) -> None:
+        name, upstream = cell
+        label = _name_fault(name, upstream)
+        result = run_fault(name, upstream, installed, CACHE / "runs" / label)
+        (results / f"{label}.json").write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+        outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
+        print(f"{label:40} {result.seconds:6.1f} s, {result.requests} requests; {outcome}", flush=True)
+
+    cells = [
+        cell
+        for cell in list_faults()
+        if not patterns or any(fnmatchcase(_name_fault(*cell), pattern) for pattern in patterns)
+        if os.environ.get("AGAIN") or not (results / f"{_name_fault(*cell)}.json").exists()
+    ]
+    _run_all(run, cells)
+
+
+def _name_fault(name: str, upstream: str) -> str:
+    return f"fault.{name}.{upstream}"
 
 
 def _record(patterns: Sequence[str]) -> None:
