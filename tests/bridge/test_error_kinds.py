@@ -403,7 +403,7 @@ def test_key_of_the_client_is_rejected_as_the_vendor_does(api: str, stream: bool
         path_of(api, stream=stream),
         request_body(api, stream=stream),
         [error_response(api, error)],
-        headers={"authorization": "Bearer own"},
+        headers={"authorization": "Bearer own", "user-agent": CODEX["user-agent"]},
     )
     assert answer.status == error.status, answer.data
     assert WIRES[api].parse_error(answer.status, answer.body).code == error.code

@@ -33,9 +33,13 @@ ERROR_FORMS: ErrorForms = {
     "rate-limited": replace(_CHAT_FORMS["rate-limited"], event_agents=_CODEX),
     "policy": replace(_CHAT_FORMS["policy"], code=_FINAL),
     "unknown-reference": _CHAT_FORMS["unknown-reference"],
-    **{kind: replace(_CHAT_FORMS[kind], event_code=_FINAL) for kind in ("invalid", "too-large", "unknown-path")},
+    # With its own key, Codex acts on the vendor's status: it refreshes its token.
+    **{
+        kind: replace(_CHAT_FORMS[kind], event_code=_FINAL)
+        for kind in ("invalid", "too-large", "unknown-path", "client-key", "client-access")
+    },
     **{
         kind: replace(_CHAT_FORMS[kind], event_code=_FINAL, event_agents=_CODEX)
-        for kind in ("client-key", "client-access", "provider-key", "provider-access", "no-key", "unknown-model")
+        for kind in ("provider-key", "provider-access", "no-key", "unknown-model")
     },
 }
