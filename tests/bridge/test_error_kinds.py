@@ -376,6 +376,32 @@ def test_codes_that_codex_knows_are_kept(code: str, stream: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("context_length_exceeded", 200),
+        ("insufficient_quota", 200),
+        ("usage_not_included", 200),
+        ("cyber_policy", 400),
+        ("previous_response_not_found", 404),
+        ("server_is_overloaded", 503),
+    ],
+)
+def test_event_of_a_failed_response_before_content_keeps_its_code(code: str, status: int) -> None:
+    """The provider answers with the status 200, so only the code of the event shows what it is."""
+    failed = {"type": "response.failed", "response": {"status": "failed", "error": {"code": code, "message": "No."}}}
+    created = {"type": "response.created", "response": {"id": "resp_1", "object": "response", "status": "in_progress"}}
+    chunks = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in (created, failed)]
+    is_final = code != "server_is_overloaded"
+    shell = Shell(endpoint("openai-responses"), attempts=3)
+    answer = shell.run(
+        "/v1/responses", request_body("openai-responses", stream=True), [Response(chunks)] * (1 if is_final else 3)
+    )
+    error = events_of(answer.data)[-1]["response"]["error"] if status == 200 else answer.body["error"]
+    assert (answer.status, error["code"]) == (status, code), answer.data
+    assert status == 200 or answer.headers.get("x-should-retry") == ("false" if is_final else None)
+
+
+@pytest.mark.parametrize(
     ("api", "code", "status"),
     [
         ("anthropic", "thread_not_found", 404),

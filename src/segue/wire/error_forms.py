@@ -59,8 +59,8 @@ def fit_error(error: ApiError, wire: Wire, *, is_same_api: bool = False) -> ApiE
     kind = classify_error(error)
     form = wire.error_forms[kind]
     message = _fit_message(error.message, form)
-    if is_same_api and kind in _VENDOR_KINDS and error.status:
-        return replace(error, message=message, error_kind=kind)
+    if is_same_api and kind in _VENDOR_KINDS:
+        return replace(error, status=error.status or form.status, message=message, error_kind=kind)
     keeps_status = form.keeps_status and error.status // 100 == form.status // 100
     known = next((name for name in (error.code, error.kind) if name in form.known_codes), None)
     return replace(
