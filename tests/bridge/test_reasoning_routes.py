@@ -63,7 +63,7 @@ def _user_texts(value: Any) -> list[str]:
         return []
     if value.get("role") != "user":
         return [text for inner in value.values() for text in _user_texts(inner)]
-    content = value.get("content", value.get("parts"))
+    content = value.get("content", value.get("parts")) or ()
     return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
 
 
