@@ -37,6 +37,10 @@ class ConversationDigest:
     def __init__(self) -> None:
         self._hash = sha256()
 
+    @property
+    def value(self) -> str:
+        return self._hash.hexdigest()
+
     def add(self, messages: Sequence[Message]) -> tuple[list[str], ConversationDigest]:
         """Return for each message the digest of the conversation up to its first call, and that of them all."""
         after = self._hash.copy()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
 from threading import Lock
 from typing import TypeAlias
 
@@ -15,10 +16,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from segue.bridge.digests import ConversationDigest
+from segue.bridge.envelopes import Rejected
 from segue.bridge.reasoning import ReasoningRestorer, find_stored_call
 from segue.canonical.blocks import Message
 from segue.canonical.json import parse_json
-from segue.errors import SegueError
+from segue.errors import InputError, SegueError
 from segue.wire.base import Wire
 
 _MAX_COUNT = 256
@@ -31,6 +33,13 @@ _SPACE = b" \t\r\n"
 _UNSUPPORTED = (SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 
+
+class _Kind(Struct, gc=False):
+    role: str | None = None
+    type: str = ""
+
+
+_decode_kind = msgspec.json.Decoder(_Kind).decode
 CallDigest: TypeAlias = tuple[str, str]
 """The id of a reply's first call, and the digest of the conversation up to it."""
 
@@ -56,12 +65,31 @@ class History(Struct, frozen=True):
     calls: tuple[CallDigest, ...]
 
     @classmethod
-    def read(cls, conversation: bytes, count: int, messages: Sequence[Message], restorer: ReasoningRestorer) -> History:
-        """Return the history of a conversation with so many items, which were parsed as these messages."""
+    def read(cls, conversation: bytes, wire: Wire, messages: Sequence[Message], restorer: ReasoningRestorer) -> History:
+        """Return the history of a whole conversation, which was parsed as these messages."""
         calls, digest = _digest(messages, ConversationDigest())
-        stop = len(conversation.rstrip(_SPACE)) - 1
-        borders = (_Border(count, stop, digest),) if count and _ends_before_reply(messages) else ()
-        return cls(conversation, borders, restorer, digest, tuple(calls))
+        history = cls(conversation, (), restorer, digest, tuple(calls))
+        try:
+            return msgspec.structs.replace(history, borders=history._find_borders(wire, messages))
+        except _UNSUPPORTED:
+            return history
+
+    def _find_borders(self, wire: Wire, messages: Sequence[Message]) -> tuple[_Border, ...]:
+        """Return the last borders: the messages after one are those of its items parsed alone."""
+        items = _decode_items(self.conversation)
+        start = [0, *_find_replies(items)][-_MAX_BORDERS:][0]
+        after = wire.parse_request({wire.conversation_key: _parse_items(items[start:])}).messages
+        _, digest = _digest(messages[: len(messages) - len(after)], ConversationDigest())
+        stop = 1
+        for item in items[:start]:
+            stop = self.conversation.index(item, stop) + len(bytes(item))
+        first = _Border(start, stop, digest)
+        history = msgspec.structs.replace(self, borders=(first,), restorer=ReasoningRestorer(None, _open_nothing))
+        extended = history.extend(self.conversation, 0, wire)
+        # The digest shows that the messages before the items are the right ones.
+        if extended is None or extended.digest.value != self.digest.value:
+            return ()
+        return extended.borders if start else extended.borders[1:]
 
     def find_border(self, conversation: bytes) -> int:
         """Return the last border up to which a conversation is the same; -1 if there is none."""
@@ -78,21 +106,16 @@ class History(Struct, frozen=True):
         count, stop, digest = borders[-1].count, borders[-1].stop, borders[-1].digest
         rest = conversation[stop:].lstrip(_SPACE)
         items = _decode_items(b"[%b" % rest.removeprefix(b","))
-        ends = [border.count for border in self.borders[number + 1 :] if border.count < count + len(items)]
         calls: list[CallDigest] = []
-        for end in (*ends, count + len(items)):
-            piece, items = items[: end - count], items[end - count :]
-            values, surrogates = parse_json(b"[%b]" % b",".join(piece))
-            if surrogates:
-                return None
-            messages = wire.parse_request({wire.conversation_key: values}).messages
+        for start, end in pairwise((0, *_find_replies(items), len(items))):
+            piece = items[start:end]
+            messages = wire.parse_request({wire.conversation_key: _parse_items(piece)}).messages
             added, digest = _digest(messages, digest)
             calls += added
             for item in piece:
                 stop = conversation.index(item, stop) + len(bytes(item))
-            count = end
             if piece and _ends_before_reply(messages):
-                borders.append(_Border(count, stop, digest))
+                borders.append(_Border(count + end, stop, digest))
         known = self.restorer.digests
         ids = [call_id for call_id, _ in calls]
         if len({*ids}) < len(ids) or any(known.get(call_id, at) != at for call_id, at in calls):
@@ -169,6 +192,28 @@ def _digest(messages: Sequence[Message], before: ConversationDigest) -> tuple[li
     digests, after = before.add(messages)
     calls = zip(map(find_stored_call, messages), digests, strict=True)
     return [(call_id, digest) for call_id, digest in calls if call_id is not None], after
+
+
+def _find_replies(items: Sequence[Raw]) -> list[int]:
+    """Return the indexes of the items, but the first, with which a reply begins."""
+    found = [_is_reply(item) for item in items]
+    return [index for index in range(1, len(items)) if found[index] and not found[index - 1]]
+
+
+def _is_reply(item: Raw) -> bool:
+    kind = _decode_kind(item)
+    return kind.role in ("assistant", "model") if kind.role is not None else kind.type.endswith(("_call", "reasoning"))
+
+
+def _parse_items(items: Sequence[Raw]) -> object:
+    values, surrogates = parse_json(b"[%b]" % b",".join(items))
+    if surrogates:
+        raise InputError("surrogates are counted in the whole body")
+    return values
+
+
+def _open_nothing(_text: str) -> Rejected:
+    return Rejected("forged")
 
 
 def _ends_before_reply(messages: Sequence[Message]) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cached_property
-from typing import cast
 
 from msgspec import Raw
 
@@ -209,9 +208,7 @@ class ReplyRelay(Relay):
         value, surrogates = parse_json_object(self._body)
         request = self.wire.parse_request(value)
         self._decoded = DecodedBody(value, surrogates, request)
-        items = value.get(self.wire.conversation_key)
-        count = len(cast("list[object]", items)) if isinstance(items, list) else 0
-        return History.read(self._conversation, count, request.messages, self._make_restorer())
+        return History.read(self._conversation, self.wire, request.messages, self._make_restorer())
 
     def _load_entries(self, history: History) -> list[Action]:
         """Load the entries of the calls that are new in the conversation."""
