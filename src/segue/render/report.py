@@ -5,7 +5,7 @@ Findings hold plain values only, so a report can always be encoded as JSON. No t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from enum import IntEnum, auto
 from operator import itemgetter
 from typing import Any, Literal
@@ -156,6 +156,8 @@ class Report:
         self._places: dict[Finding, tuple[dict[str, None], dict[str, None]]] = {}
         # The stage that each finding was first added in.
         self._stages: dict[Finding, Stage] = {}
+        # The findings on options that were dropped.
+        self._drops: set[Finding] = set()
         self._findings: list[Finding] | None = None
 
     @property
@@ -175,12 +177,18 @@ class Report:
         copied.stage = self.stage
         copied._places = {key: (ids.copy(), paths.copy()) for key, (ids, paths) in self._places.items()}
         copied._stages = self._stages.copy()
+        copied._drops = self._drops.copy()
         return copied
 
     @property
     def stages(self) -> Mapping[Finding, Stage]:
         """The keys of all findings, each with the stage that it was first added in."""
         return self._stages
+
+    @property
+    def drops(self) -> Set[Finding]:
+        """The keys of the findings on options that were dropped."""
+        return self._drops
 
     def add(
         self,
@@ -192,8 +200,12 @@ class Report:
         subject: str | None = None,
         fault: Fault | None = None,
         level: Level | None = None,
+        is_drop: bool = False,
     ) -> None:
-        """Add a finding. `fault` and `level` default to the usual ones of the kind; `subject` is never shortened."""
+        """Add a finding. `fault` and `level` default to the usual ones of the kind; `subject` is never shortened.
+
+        If an option is dropped (`is_drop`), earlier changes of its value are not reported.
+        """
         fault = fault or _DEFAULT_FAULTS.get(kind, "rendering")
         level = level or _DEFAULT_LEVELS.get(kind, "changed")
         key = Finding(kind, level, fault, shorten_message(message), subject)
@@ -202,21 +214,23 @@ class Report:
             call_ids[call_id] = None
         if path is not None:
             paths[path] = None
+        if is_drop:
+            self._replace_changes(key)
         self._findings = None
 
-    def extend(self, findings: Iterable[Finding]) -> None:
-        """Add findings; one that differs from another only in call ids and paths is merged into it."""
+    def extend(self, findings: Iterable[Finding], *, drops: Container[Finding] = ()) -> None:
+        """Add findings; one that differs from another only in call ids and paths is merged into it.
+
+        Those in `drops` replace earlier changes of the same option.
+        """
         for finding in findings:
-            call_ids, paths = self._find_places(finding.key)
+            key = finding.key
+            call_ids, paths = self._find_places(key)
+            if key in drops:
+                self._replace_changes(key)
             call_ids.update(dict.fromkeys(finding.call_ids))
             paths.update(dict.fromkeys(finding.paths))
         self._findings = None
-
-    def withdraw(self, kind: FindingKind, subject: str) -> None:
-        """Remove the findings of a kind on a subject: a later one says all of it."""
-        for key in [key for key in self._places if key.kind == kind and key.subject == subject]:
-            del self._places[key], self._stages[key]
-            self._findings = None
 
     def _find_places(self, key: Finding) -> tuple[dict[str, None], dict[str, None]]:
         places = self._places.get(key)
@@ -224,6 +238,13 @@ class Report:
             places = self._places[key] = {}, {}
             self._stages[key] = self.stage
         return places
+
+    def _replace_changes(self, key: Finding) -> None:
+        """Remove the earlier changes of an option that is dropped."""
+        self._drops.add(key)
+        for other in [*self._places]:
+            if (other.kind, other.fault, other.subject) == (key.kind, key.fault, key.subject) and other != key:
+                del self._places[other], self._stages[other]
 
     def findings_of(self, *kinds: FindingKind) -> list[Finding]:
         """Return the findings of these kinds."""
@@ -265,7 +286,7 @@ class ChainedReport(Report):
     def __getattr__(self, name: str) -> Any:
         if name in _ID_LISTS:
             setattr(self, name, [entry for part in self._parts for entry in getattr(part, name)])
-        elif name in ("_places", "_stages"):
+        elif name in ("_places", "_stages", "_drops"):
             self._join_findings()
         else:
             raise AttributeError(name)
@@ -273,11 +294,11 @@ class ChainedReport(Report):
 
     def _join_findings(self) -> None:
         """Join the findings of all parts, in the order of their stages."""
-        self._places, self._stages = {}, {}
+        self._places, self._stages, self._drops = {}, {}, set()
         last_stage = self.stage
-        added = [(part.stages[finding.key], finding) for part in self._parts for finding in part.findings]
-        for self.stage, finding in sorted(added, key=itemgetter(0)):
-            self.extend([finding])
+        added = [(part.stages[finding.key], finding, part.drops) for part in self._parts for finding in part.findings]
+        for self.stage, finding, drops in sorted(added, key=itemgetter(0)):
+            self.extend([finding], drops=drops)
         self.stage = last_stage
 
 

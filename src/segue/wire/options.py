@@ -85,8 +85,7 @@ def present_options(options: Options, *names: str) -> list[str]:
 def report_dropped(report: Report, reason: str, *names: str) -> None:
     """Report options that are not sent to the target, in place of earlier changes of their values."""
     for name in names:
-        report.withdraw("adjusted", name)
-        report.add("adjusted", f"`{name}` dropped: {reason}", subject=name, level=field_level(name))
+        report.add("adjusted", f"`{name}` dropped: {reason}", subject=name, level=field_level(name), is_drop=True)
 
 
 def find_fitted(before: Options, after: Options) -> frozenset[str]:
@@ -97,11 +96,8 @@ def find_fitted(before: Options, after: Options) -> frozenset[str]:
 def report_new(report: Report, before: Report, after: Report, *, dropped: frozenset[str] = frozenset()) -> None:
     """Report what rendering the options changes now and did not before; of the `dropped` options in any case."""
     known = before.findings
-    new = [finding for finding in after.findings if finding.subject in dropped or finding not in known]
-    for finding in new:
-        if finding.level != "changed" and finding.subject in _VALUE_PARSERS:
-            report.withdraw("adjusted", finding.subject)
-    report.extend(new)
+    new = (finding for finding in after.findings if finding.subject in dropped or finding not in known)
+    report.extend(new, drops=after.drops)
 
 
 # ------------------------------------------------------------------------------------------------------------ user ids
