@@ -130,6 +130,7 @@ class LeakCheck:
             if self._open_files > before:
                 gc.collect()
                 self._open_files = _count_open_files()
+                gc.freeze()  # the next of these looks through new objects only
         finally:
             sys.unraisablehook = hook
         yield from found

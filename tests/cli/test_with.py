@@ -262,7 +262,7 @@ def test_print_starts_nothing(project: Project, client: str) -> None:
     assert ended.lines[-1].endswith("'an argument'")
     assert all(line.startswith(("export ", "unset ")) for line in ended.lines[:-1])
     shown = project.run("with", client, "--emulated", "--print", "--json", **variables(project)).json
-    assert shown.keys() == {"variables", "removed", "command"}
+    assert shown.keys() == {"model", "variables", "removed", "command"}
     assert Path(shown["command"][0]).name == CLIENTS[client].program
     assert all(f"export {name}=" in ended.out.decode() for name in shown["variables"])
     assert not (project.home.parent / "seen.json").exists()

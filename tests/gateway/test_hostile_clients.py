@@ -79,7 +79,7 @@ def test_a_request_id_that_is_none_is_replaced(given: str) -> None:
 @pytest.mark.parametrize(
     ("model", "logged"),
     [
-        ("plain/name-1.5:x", "plain/name-1.5:x → "),
+        ("plain-name-1.5:x", "plain-name-1.5:x → "),
         ("a → b; 200; 1 in", '"a → b; 200; 1 in" → '),
         ("two\nlines\r\x1b[2J\u202e\u2028", '"two\\nlines\\r\\u001b[2J'),
         ("x" * 100_000, f"{'x' * 200} → "),

@@ -40,7 +40,11 @@ TransportErrorKind = Literal[
 _MAX_TEXT = 300
 _REDIRECT_STATUS, _CLIENT_ERROR_STATUS, _NOT_FOUND_STATUS = 300, 400, 404
 # What a provider says about a key of the caller is not about one of segue.
-_CALLER_KINDS: Mapping[ErrorKind, ErrorKind] = {"provider-key": "client-key", "provider-access": "client-access"}
+_CALLER_KINDS: Mapping[ErrorKind, ErrorKind] = {
+    "provider-key": "client-key",
+    "no-key": "client-key",
+    "provider-access": "client-access",
+}
 
 
 class TransportError(Exception):
@@ -169,10 +173,11 @@ def api_error(endpoint: Endpoint, error: ApiError, *, should_retry: bool | None 
     )
 
 
-def caller_error(error: ProviderError, wire: Wire, api: str) -> ApiError:
+def caller_error(error: ProviderError, wire: Wire, api: str, *, has_callers_keys: bool) -> ApiError:
     """Return an error of a provider with this API in the form for clients of another one."""
+    kind = _CALLER_KINDS.get(error.kind, error.kind) if has_callers_keys else error.kind
     known = ApiError(error.status or 0, error.message, error.type or "", error.code, error.param)
-    known = replace(known, error_kind=error.kind, wait=error.retry_after)
+    known = replace(known, error_kind=kind, wait=error.retry_after)
     return fit_error(known, wire, is_same_api=WIRES[api].base_api == wire.base_api)
 
 

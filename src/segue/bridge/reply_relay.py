@@ -425,7 +425,9 @@ class ReplyRelay(Relay):
             self.failed.append(error)
             self._failures, self._sends_reasoning = 0, True
             return self.send()
-        return self.respond_error(provider_errors.caller_error(error, self.wire, selection.current.api))
+        api, has_callers_keys = selection.current.api, self._route.has_callers_keys
+        answer = provider_errors.caller_error(error, self.wire, api, has_callers_keys=has_callers_keys)
+        return self.respond_error(answer)
 
     def _find_delay(self, error: ProviderError) -> float | None:
         """Return the delay before the same target is tried again; None if it is not."""

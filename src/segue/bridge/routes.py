@@ -73,6 +73,8 @@ class Route(Struct, frozen=True):
     attempts: int = 1
     """How often a request is sent to each target, at most."""
     pass_credentials: bool = False
+    has_callers_keys: bool = False
+    """Whether the targets' keys are those of the caller, as in a transport: an error about them is the caller's."""
     keeps_model_name: bool = True
     """Whether replies have the model name of the request; otherwise they have that of the provider."""
     is_default: bool = False

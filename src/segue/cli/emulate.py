@@ -75,9 +75,9 @@ def command(
     --record passes each request on to --upstream and stores the exchange in DIR, without keys and other secrets.
     --replay answers the same requests from DIR, without a network.
 
-    Faults: rate-limit, server-error, overloaded, slow-start, stall, reset, reset-in-stream, cut-arguments,
-    repeated-ids, missing-ids, empty-ids, double-finish, wrong-type, no-reply-id, same-reply-id, context-length,
-    no-credit. A bare name applies to every request, NAME=0.2 to one in five, NAME@1,3 to the first and the third.
+    Faults: rate-limit, no-credit, server-error, overloaded, slow-start, stall, reset, reset-in-stream, cut-arguments,
+    repeated-ids, missing-ids, empty-ids, double-finish, wrong-type, no-reply-id, same-reply-id,
+    context-length. A bare name applies to every request, NAME=0.2 to one in five, NAME@1,3 to the first and the third.
 
     \b
       segue emulate anthropic --port 8080

@@ -133,7 +133,7 @@ class _Session:
                 is_kept = own_model is None or not server.table.is_chosen(own_model)
                 launch = self._prepare(server, entry, own_model if is_kept else None, prints=prints)
                 if prints:
-                    self._print(launch, as_json=as_json)
+                    self._print(launch, entry.name, as_json=as_json)
                     return None
                 other = "" if is_kept else f", and not {sanitize_line(own_model or '')} of its own settings"
                 streams.print_message(f"{self._setup.name} uses {entry.name}{other}")
@@ -181,11 +181,16 @@ class _Session:
         kept = {name: value for name, value in os.environ.items() if name not in launch.removed}
         return {**kept, **launch.variables}
 
-    def _print(self, launch: Launch, *, as_json: bool) -> None:
+    def _print(self, launch: Launch, model: str, *, as_json: bool) -> None:
         """Print how the client is started. The key works only while a gateway runs that was started with it."""
         line = [self._program, *launch.arguments, *self._arguments]
         if as_json:
-            value = {"variables": dict(launch.variables), "removed": launch.removed, "command": line}
+            value = {
+                "model": model,
+                "variables": dict(launch.variables),
+                "removed": launch.removed,
+                "command": line,
+            }
             streams.write(msgspec.json.encode(value), b"\n")
             return
         for name, value in launch.variables.items():
