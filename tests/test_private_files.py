@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -270,3 +271,11 @@ def test_files_are_created_for_their_owner_in_few_places() -> None:
     found = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if "O_EXCL" in path.read_text()}
     # The store is made by SQLite, and the tools of the agent write below a folder that is open.
     assert found == {"private_files.py", "runtime/sandbox.py", "store/sqlite_file.py"}
+
+
+def test_several_threads_create_one_folder(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(100):
+            folder = tmp_path / str(number) / "a" / "b"
+            for made in [pool.submit(make_folder, folder) for _ in range(4)]:
+                made.result()

@@ -72,12 +72,17 @@ def _written(
 
 def make_folder(folder: Path) -> None:
     """Create a folder and its missing parents, each for the owner alone."""
-    if folder.is_dir():
-        return
-    if os.path.lexists(folder):
-        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
-    make_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except (FileNotFoundError, NotADirectoryError):
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        # Another thread may have created it meanwhile; on a read-only file system, one that exists is no error either.
+        if not folder.is_dir():
+            if os.path.lexists(folder):
+                raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder") from None
+            raise
 
 
 def sync_folder(folder: Path) -> None:
