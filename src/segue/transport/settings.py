@@ -78,7 +78,9 @@ class TransportSettings:
             caller = self._hosts.get(query.headers.get("host", ""))
         elif caller is not None and WIRES[caller].base_api != query.surface.api:
             caller = None
-        return Route("transport", self._order_targets(query.model), caller=caller, policy=self._policy, has_callers_keys=True)
+        return Route(
+            "transport", self._order_targets(query.model), caller=caller, policy=self._policy, has_callers_keys=True
+        )
 
     def _order_targets(self, model: str | None) -> tuple[Endpoint, ...]:
         """Return the targets with the one that the request names first; other model names change nothing."""
