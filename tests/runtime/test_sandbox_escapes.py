@@ -18,11 +18,12 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from segue.cli import project_context
 from segue.runtime.tool_types import Context
-from segue.runtime.tools import shell_sandbox
+from segue.runtime.tools import guarded_paths, shell_sandbox
 from segue.runtime.tools.guarded_paths import GuardedPaths
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_sandbox import ShellSandbox
@@ -447,6 +448,60 @@ def test_programs_that_the_configuration_names(outside: Outside, sandbox: ShellS
     assert (folder / "tools/clean").read_text() == "good\n"
     assert not (folder / "checks").exists()
     assert run_inside(sandbox, folder, "echo x > tools/other") == ("[no output; exit code 0]", False)
+
+
+PATH_ATTEMPTS = {
+    "new program": "cp /tmp/canaries/canary .venv/bin/git",
+    "new folder": "mkdir bin; cp /tmp/canaries/canary bin/git",
+    "renamed folder": "mv .venv old; mkdir -p .venv/bin; cp /tmp/canaries/canary .venv/bin/git",
+    "link": "mkdir x; cp /tmp/canaries/canary x/git; ln -s x bin",
+    "changed link": "mkdir x; cp /tmp/canaries/canary x/git; ln -sfn x tools",
+    "target of a link": "cp /tmp/canaries/canary real/git",
+}
+
+
+@pytest.mark.parametrize("attempt", PATH_ATTEMPTS)
+def test_programs_that_are_found_by_path(
+    attempt: str, outside: Outside, sandbox: ShellSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = outside.folder
+    for name in (".venv/bin", "real"):
+        (folder / name).mkdir(parents=True)
+    (folder / "tools").symlink_to("real")
+    own = [str(folder / name) for name in (".venv/bin", "bin", "tools")]
+    monkeypatch.setenv("PATH", os.pathsep.join([*own, ".", "", os.environ["PATH"]]))
+    text, error = run_inside(sandbox, folder, PATH_ATTEMPTS[attempt])
+    assert error, text
+    outside.use()
+    assert outside.has_run == "", text
+    assert run_inside(sandbox, folder, "mkdir -p src/bin .venv/lib; touch src/bin/git .venv/lib/x")[1] is False
+
+
+def test_folder_of_path_can_not_be_written(
+    outside: Outside, sandbox: ShellSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (outside.base / "bin").mkdir()
+    monkeypatch.setenv("PATH", os.pathsep.join([str(outside.base / "bin"), os.environ["PATH"]]))
+    assert run_inside(sandbox, outside.base / "bin", "cp /tmp/canaries/canary git")[1]
+    assert list((outside.base / "bin").iterdir()) == []
+
+
+def test_segue_itself_and_programs_that_it_starts(
+    outside: Outside, sandbox: ShellSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = outside.folder
+    for name in ("env/lib/module.py", "tools/server.py"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("good\n")
+    monkeypatch.setattr(guarded_paths, "_OWN_FOLDERS", (str(folder / "env"),))
+    served = msgspec.structs.replace(sandbox, programs=(folder / "tools/server.py", folder / "tools/later.py"))
+    for command in ("echo x > env/lib/module.py", "echo x > env/lib/new.pth", "echo x > tools/server.py"):
+        text, error = run_inside(served, folder, command)
+        assert error, text
+        assert "Read-only file system" in text
+    assert run_inside(served, folder, "echo x > tools/later.py")[1]
+    assert not (folder / "tools/later.py").exists()
+    assert not run_inside(served, folder, "echo x > tools/data.db")[1]
 
 
 NAMED_PROGRAMS = {

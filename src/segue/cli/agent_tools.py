@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # The tool that the session itself provides.
 _TASK_TOOL = "task"
+# Other arguments of an MCP server may be data that commands may change.
+_SCRIPT = re.compile(r".+\.([cm]?[jt]s|jar|lua|php|pl|py|rb|sh)")
 
 
 class AgentTools:
@@ -58,7 +61,7 @@ class AgentTools:
         if self._names == ():
             return Toolbox((), folder, permissions)
         environment = partial(child_environment, keep=self._settings.env, keys=self._providers.key_variables)
-        self.sandbox = await self._find_sandbox()
+        self.sandbox = await self._find_sandbox(folder)
         sandbox = None if isinstance(self.sandbox, str) else self.sandbox
         standard = standard_tools(environment=environment, sandbox=sandbox)
         standard += [tool for file in self._function_files for tool in load_functions(Path(file))]
@@ -76,14 +79,27 @@ class AgentTools:
             return toolbox
         return toolbox.only(self._names, other=(_TASK_TOOL,))
 
-    async def _find_sandbox(self) -> ShellSandbox | str:
+    async def _find_sandbox(self, folder: Path) -> ShellSandbox | str:
         from segue.runtime.tools.shell_sandbox import find_sandbox
 
         mode = self._settings.sandbox or "on"
         if mode == "off":
             return "off in the configuration"
         self._temporary = user_store.scratch_folder()
-        return await asyncio.to_thread(find_sandbox, self._temporary, has_network=mode == "network")
+        return await asyncio.to_thread(
+            find_sandbox,
+            self._temporary,
+            has_network=mode == "network",
+            programs=tuple(self._list_programs(folder)),
+        )
+
+    def _list_programs(self, folder: Path) -> Iterator[Path]:
+        """Yield the files that segue runs for its tools: functions, and commands and scripts of MCP servers."""
+        yield from map(Path, self._function_files)
+        for server in self._providers.config.settings.mcp.values():
+            for index, word in enumerate(server.program):
+                if (index == 0 and "/" in word) or _SCRIPT.fullmatch(word):
+                    yield folder / (server.folder or ".") / word
 
     async def _start_servers(self, folder: Path) -> list[ToolSource]:
         """Start the MCP servers. A failing one is reported and skipped."""

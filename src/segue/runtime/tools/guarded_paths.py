@@ -3,14 +3,15 @@
 Existing guarded paths are mounted read-only. A guarded path that is new after the command, at any depth, is renamed so
 that no program reads it. So is what took the place of a guarded path after a folder above was renamed.
 Every folder that git takes for a repository is guarded, whatever its name is, and so are the programs in the folder
-that the configuration of its repository names, and what guarded links lead to. New links to folders that are not
-searched are renamed too.
+that the configuration of its repository names, those that are found by PATH, segue itself, and what guarded links lead
+to. New links to folders that are not searched are renamed too.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -33,6 +34,8 @@ _GIT_DATA = frozenset({"objects", "refs", "logs", "lfs"})
 _MAX_MOUNTS = 100
 # What makes a folder a repository for git.
 _REPOSITORY_NAMES = ({"HEAD", "objects", "refs"}, {"HEAD", "commondir"})
+# What this process runs, and loads more of.
+_OWN_FOLDERS = (sys.prefix, str(Path(__file__).parents[2]))
 
 
 _FileState: TypeAlias = tuple[str, int, int]
@@ -62,7 +65,8 @@ class _File(Struct, frozen=True):
 class GuardedPaths(Struct, frozen=True):
     """The guarded paths of a folder as they are before a command. `read_only` must be mounted read-only.
 
-    The home folder and a repository without a work tree are read-only as a whole: any name there may be run.
+    The home folder, a repository without a work tree and a folder of PATH are read-only as a whole: any name there may
+    be run.
     """
 
     root: Path
@@ -77,13 +81,18 @@ class GuardedPaths(Struct, frozen=True):
     """The other guarded paths, if there are too many to mount: renamed if the command changed or moved them."""
 
     @classmethod
-    def find(cls, folder: Path) -> GuardedPaths:
-        """Search a folder and everything below it, without following links; nothing, if it is read-only itself."""
+    def find(cls, folder: Path, more: Iterable[Path] = ()) -> GuardedPaths:
+        """Search a folder and everything below it, without following links; nothing, if it is read-only itself.
+
+        `more` are other programs that are guarded if they are in the folder.
+        """
         root = Path(os.path.realpath(folder))
         above = tuple(_list_repository_above(root))
-        if contains_home(root) or any(map(_is_repository, (root, *root.parents))):
+        run = set(_list_run(root, more))
+        if contains_home(root) or str(root) in run or any(map(_is_repository, (root, *root.parents))):
             return cls(root, (str(root), *above))
-        programs = set(_list_programs(find_root(root), root))
+        run = {path for path in run if _is_below(path, root)}
+        programs = {*run, *_list_programs(find_root(root), root)}
         all_links: set[_Link] = set()
         found = [path for path, _ in _search(root, programs, all_links)]
         known = {(file, path) for path in found if (file := _File.find(path)) is not None}
@@ -91,7 +100,8 @@ class GuardedPaths(Struct, frozen=True):
         found += [path for path in map(os.path.realpath, programs) if _is_below(path, root)]
         shared: set[tuple[int, int]] = set()
         for path in found:  # grows
-            for file in _list_files(path):
+            # Links of installed programs lead to installed code.
+            for file in () if path in run else _list_files(path):
                 if os.path.islink(file):
                     links[file] = _File.find(file)
                     target = os.path.realpath(file)
@@ -262,6 +272,14 @@ def _list_programs(work_tree: Path | None, root: Path) -> Iterator[str]:
         for path in open_repository(work_tree).list_programs():
             if _is_below(name := os.path.normpath(path), root):
                 yield name
+
+
+def _list_run(root: Path, more: Iterable[Path]) -> Iterator[str]:
+    """Yield the folders of PATH, where a new file takes the place of any program, this program, and `more`."""
+    folders = map(os.path.normpath, os.environ.get("PATH", "").split(os.pathsep))
+    # A "." in PATH does not make every folder read-only.
+    for path in (*(folder for folder in folders if folder != "."), *_OWN_FOLDERS, *more):
+        yield from (os.path.normpath(root / path), os.path.realpath(root / path))
 
 
 def _list_repository_above(root: Path) -> Iterator[str]:

@@ -119,7 +119,7 @@ async def _run_inside(
     arguments: Arguments, context: Context, environment: Callable[[], Mapping[str, str]], sandbox: ShellSandbox
 ) -> tuple[Result, list[str]]:
     """Run a command inside of the sandbox; return also the guarded paths that it created, which were renamed."""
-    guarded = sandbox.start(await run_in_thread(GuardedPaths.find, context.folder))
+    guarded = sandbox.start(await run_in_thread(GuardedPaths.find, context.folder, sandbox.programs))
     moved: list[str] = []
     try:
         result = await _run(arguments, context, environment, partial(sandbox.wrap, guarded=guarded))

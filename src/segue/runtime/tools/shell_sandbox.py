@@ -62,6 +62,8 @@ class ShellSandbox(Struct, frozen=True):
     program: str
     temporary: Path
     has_network: bool = False
+    programs: tuple[Path, ...] = ()
+    """Files that segue runs outside; they are guarded."""
     running: list[GuardedPaths] = field(default_factory=list[GuardedPaths])
 
     def start(self, found: GuardedPaths) -> GuardedPaths:
@@ -82,7 +84,7 @@ class ShellSandbox(Struct, frozen=True):
 
     def wrap(self, argv: Sequence[str], folder: Path, guarded: GuardedPaths | None = None) -> list[str]:
         """Return the command line that runs a command inside. `guarded` are the guarded paths of the folder."""
-        guarded = GuardedPaths.find(folder) if guarded is None else guarded
+        guarded = GuardedPaths.find(folder, self.programs) if guarded is None else guarded
         root = str(guarded.root)
         make_folder(self.temporary)
         mounts = _list_system_mounts(has_network=self.has_network)
@@ -184,7 +186,7 @@ def _find_sockets(excluded: Iterable[str]) -> Iterator[str]:
                 yield name
 
 
-def find_sandbox(temporary: Path, *, has_network: bool = False) -> ShellSandbox | str:
+def find_sandbox(temporary: Path, *, has_network: bool = False, programs: Iterable[Path] = ()) -> ShellSandbox | str:
     """Return the sandbox, or the reason why there is none. Bubblewrap is started once to find out."""
     if sys.platform != "linux":
         return "bubblewrap is for Linux only"
@@ -202,4 +204,4 @@ def find_sandbox(temporary: Path, *, has_network: bool = False) -> ShellSandbox 
     if ended.returncode != 0:
         lines = ended.stderr.decode(errors="replace").strip().splitlines()
         return f"bubblewrap does not work here: {lines[-1] if lines else f'exit code {ended.returncode}'}"
-    return ShellSandbox(program, temporary, has_network)
+    return ShellSandbox(program, temporary, has_network, tuple(programs))
