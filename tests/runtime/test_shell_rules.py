@@ -27,6 +27,8 @@ rg *                        | rg --pre ./x a
 rg *                        | rg --pre=./x a
 rg *                        | rg --hostname-bin ./x a
 rg *                        | rg --hostname-bin=./x --hyperlink-format=default a
+arch *                      | arch ./x
+arch *                      | arch -x86_64 ./x
 man *                       | man -P ./x ls
 man *                       | man -P./x ls
 man *                       | man -H./x ls

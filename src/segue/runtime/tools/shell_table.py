@@ -19,7 +19,7 @@ Operands (words that are no options) are covered as follows:
 
 # Programs of which every option only reads.
 READERS = r"""
-arch, groups, hostid, logname, sleep, tty, whoami | any |
+groups, hostid, logname, sleep, tty, whoami | any |
 basename | any | -a -s= -z --zero
 cat | any | -A -b -E -e -n -s -T -t -u -v
 cksum, md5sum, sha1sum, sha224sum, sha256sum, sha384sum, sha512sum, b2sum | any | -a= -b -c -l= -t -w -z --binary
@@ -157,7 +157,7 @@ gofmt, goimports, gofumpt | any | -d -e -l -s
 host | any | -4 -6 -a -d -l -t= -v
 hostname | none | -A -a -d -f -I -i -s -y
 iconv | any | -c -f= -l -t= --from-code= --list --to-code=
-hostnamectl, timedatectl, ifconfig, route, arp, swapon | none |
+arch, hostnamectl, timedatectl, ifconfig, route, arp, swapon | none |
 mount | none | -l
 ulimit | none | -a -c -d -f -H -i -l -m -n -p -q -r -S -s -t -u -v -x
 declare, export, getopts, jobs, let, local, read, readonly, typeset, unset, wait | none | -l
