@@ -294,6 +294,11 @@ def test_mistakes_are_one_line(project: Project, model: str) -> None:
     assert folders(project) == []
 
 
+def test_an_alias_is_not_the_model_that_is_used(project: Project) -> None:
+    project.write_user_config('model = "ollama/large"\n[aliases]\nfast = "ollama/small"\n')
+    assert project.run("with", "pi", "--print", "--json").json["model"] == "ollama/large"
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_print_leaves_nothing_in_the_home_folder(project: Project, client: str) -> None:
     before = sorted(project.home.rglob("*"))

@@ -26,7 +26,7 @@ from segue.processes import is_running, run_child
 from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:
-    from segue.bridge.listings import ModelEntry
+    from segue.bridge.providers import Endpoint
     from segue.gateway.client_setups import ClientSetup, Launch
     from segue.gateway.server import GatewayRoutes, GatewayServer
 
@@ -128,15 +128,15 @@ class _Session:
             )
             try:
                 server = GatewayServer(settings)
-                entry = server.table.list_models()[0]
+                target = server.table.targets[0]
                 own_model = self._setup.model and self._setup.model.find(os.environ, Path.cwd())
                 is_kept = own_model is None or not server.table.is_chosen(own_model)
-                launch = self._prepare(server, entry, own_model if is_kept else None, prints=prints)
+                launch = self._prepare(server, target, own_model if is_kept else None, prints=prints)
                 if prints:
-                    self._print(launch, entry.name, as_json=as_json)
+                    self._print(launch, target.name, as_json=as_json)
                     return None
                 other = "" if is_kept else f", and not {sanitize_line(own_model or '')} of its own settings"
-                streams.print_message(f"{self._setup.name} uses {entry.name}{other}")
+                streams.print_message(f"{self._setup.name} uses {target.name}{other}")
                 if choice.is_emulated and not emulated:
                     streams.print_message(EMULATED_NOTE)
                 with server.running():
@@ -151,12 +151,12 @@ class _Session:
         key = ClientKey(self._setup.name, hash_key(self._key))
         return msgspec.structs.replace(routes, clients=(key,), whole_calls=self._setup.whole_calls)
 
-    def _prepare(self, server: GatewayServer, entry: ModelEntry, own_model: str | None, *, prints: bool) -> Launch:
+    def _prepare(self, server: GatewayServer, target: Endpoint, own_model: str | None, *, prints: bool) -> Launch:
         from segue.gateway.client_setups import SetupContext
 
-        context = SetupContext(server.url, self._key, entry.name, self._folder / "files", os.environ)
-        if entry.context is not None:
-            context = msgspec.structs.replace(context, context=entry.context)
+        context = SetupContext(server.url, self._key, target.name, self._folder / "files", os.environ)
+        if target.context is not None:
+            context = msgspec.structs.replace(context, context=target.context)
         launch = self._setup.start(context, own_model)
         newer = self._setup.newer_flags if prints else self._find_supported(self._setup.newer_flags)
         return msgspec.structs.replace(launch, arguments=(*newer, *launch.arguments))
