@@ -30,6 +30,12 @@ CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
     "rules": (f'route = "rules"\n[[rules]]\nwhen = "otherwise"\nmodel = "own/m"\n{OWN}', REAL, REAL),
     "routes only": (f'[[gateway.routes]]\nmodel = "r"\ntargets = ["own/m"]\n{OWN}', REFUSED, REAL),
     "routes of shipped servers only": ('[[gateway.routes]]\nmodel = "r"\ntargets = ["vllm/m"]\n', REFUSED, REAL),
+    "aliases only": ('[aliases]\nfast = "anthropic/claude-sonnet-5"\n', REFUSED, REFUSED),
+    "rules that no route uses": (
+        '[[rules]]\nwhen = "otherwise"\nmodel = "anthropic/claude-sonnet-5"\n',
+        REFUSED,
+        REFUSED,
+    ),
     "raw routes only": ('[[gateway.raw]]\npath = "/v1/embeddings"\nprovider = "vllm"\n', REFUSED, REAL),
 }
 EVERY_CONFIGURATION = pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -42,6 +48,8 @@ REASONS = {
     "own provider without models": "-m own/MODEL",
     "settings of a shipped provider": "set OPENAI_API_KEY",
     "routes of shipped servers only": "no model is configured: set model",
+    "aliases only": "no model is configured: set model",
+    "rules of no route": "no model is configured: set model",
     "raw routes only": "no model is configured: set model",
 }
 

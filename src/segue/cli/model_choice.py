@@ -1,7 +1,7 @@
 """`choose_models`: the models of a command, and whether they are emulated: one rule for all commands.
 
-Emulated models answer with `--emulated`, or if nothing at all is configured: no model, no provider, no route of the
-gateway, and no API key. Where something is configured that can't be used, the reason is an error.
+Emulated models answer with `--emulated`, or if nothing at all is configured: no model, alias or rule, no provider,
+no route of the gateway, and no API key. Where something is configured that can't be used, the reason is an error.
 """
 
 from __future__ import annotations
@@ -74,5 +74,5 @@ def _find_problem(known: Providers) -> str | None:
         except InputError as error:
             return str(error)
     has_routes = settings.gateway.get("routes") or settings.gateway.get("raw")
-    is_configured = settings.providers or with_key or has_routes
+    is_configured = settings.providers or with_key or has_routes or settings.aliases or settings.rules
     return "no model is configured: set model, or pass -m PROVIDER/MODEL" if is_configured else None
