@@ -44,6 +44,29 @@ ON: Body = {"type": "enabled", "budget_tokens": 1024}
 OLD = "claude-sonnet-4-5-20250929"
 NEW = "claude-opus-4-6"
 OK = body(assistant(call()), user(result()))
+ON_DEMAND: Body = {"compaction": {"type": "summarize"}}
+
+
+def compaction(content: object = "So far.", signature: object = "EqQBCgIYAhIM", **fields: object) -> Body:
+    return {"type": "compaction", "content": content, "signature": signature, **fields}
+
+
+def summary(content: object = "So far.") -> Body:
+    """A block made at a threshold."""
+    return {"type": "compaction", "content": content}
+
+
+def edit(**fields: object) -> Body:
+    return {"context_management": {"edits": [{"type": "compact_20260112", **fields}]}}
+
+
+def trigger(tokens: object) -> Body:
+    return edit(trigger={"type": "input_tokens", "value": tokens})
+
+
+# First in place of the messages that it summarizes, of the user or of the assistant.
+SUMMARIZED: Body = {"messages": [assistant(compaction()), A, Q], "tools": [TOOL]}
+OPEN: Body = {"messages": [Q, assistant(call())], "tools": [TOOL]}
 
 CASES = (
     Case(
@@ -492,4 +515,146 @@ CASES = (
     ),
     Case("ANT-36", "no tools", {**OK, "tools": []}, OK, ("tools",), "risk"),
     Case("ANT-36", "a number", {"messages": [Q], "tools": 1}, {"messages": [Q], "tools": None}, ("tools",)),
+    Case(
+        "ANT-43",
+        "two signed",
+        {"messages": [assistant(compaction(), compaction("And so on.")), Q]},
+        {"messages": [user(compaction(), TEXT)]},
+        ("messages[0].content[0]",),
+    ),
+    Case(
+        "ANT-43",
+        "a signed one behind one of a threshold",
+        body(assistant(summary(), TEXT), user(compaction(), TEXT)),
+        # Of those made at thresholds the last counts.
+        body(assistant(summary(), TEXT), Q, assistant(summary("And so on."), TEXT), Q),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-43",
+        "three",
+        {"messages": [assistant(compaction()), assistant(compaction(), summary(None)), assistant(compaction()), Q]},
+        {"messages": [assistant(compaction(), summary(None)), Q]},
+        ("messages[0].content[0]", "messages[1].content[0]"),
+    ),
+    Case(
+        "ANT-44", "behind what it summarizes", body(assistant(compaction()), Q), SUMMARIZED, ("messages[1].content[0]",)
+    ),
+    Case(
+        "ANT-44",
+        "behind a text",
+        {"messages": [assistant(TEXT, compaction()), Q]},
+        # A block that was made at a threshold follows the messages.
+        body(assistant(TEXT, summary()), Q),
+        ("messages[0].content[1]",),
+    ),
+    Case(
+        "ANT-45",
+        "an envelope",
+        {"messages": [assistant(compaction(signature=ENVELOPE)), Q]},
+        SUMMARIZED,
+        ("messages[0].content[0].signature",),
+    ),
+    Case(
+        "ANT-45",
+        "not base64",
+        {"messages": [assistant(compaction(signature="hi!")), Q]},
+        SUMMARIZED,
+        ("messages[0].content[0].signature",),
+        "risk",
+    ),
+    Case(
+        "ANT-46",
+        "empty",
+        body(assistant(summary("")), Q),
+        body(assistant(summary(None)), Q),
+        ("messages[1].content[0].content",),
+    ),
+    Case(
+        "ANT-46",
+        "a number as encrypted_content",
+        body(assistant({**summary(), "encrypted_content": 5}), Q),
+        # A compaction that failed counts for nothing, wherever it stands.
+        body(assistant(compaction(None, None), TEXT), Q, assistant(compaction(None)), Q),
+        ("messages[1].content[0].encrypted_content",),
+    ),
+    Case(
+        "ANT-46",
+        "tool_changes",
+        {"messages": [assistant(compaction(tool_changes="none")), Q]},
+        {"messages": [assistant(compaction(tool_changes=[])), Q]},
+        ("messages[0].content[0].tool_changes",),
+    ),
+    Case(
+        "ANT-47",
+        "stop sequences and a format",
+        body(**ON_DEMAND, stop_sequences=["x"], output_config={"format": {"type": "json_schema", "schema": {}}}),
+        body(A, **ON_DEMAND, context_management=None, stop_sequences=[], output_config={"effort": "high"}),
+        ("stop_sequences", "output_config.format"),
+    ),
+    Case(
+        "ANT-47",
+        "a forced tool",
+        body(**ON_DEMAND, tool_choice={"type": "any"}),
+        body(**ON_DEMAND, tool_choice={"type": "auto"}),
+        ("tool_choice.type",),
+    ),
+    Case(
+        "ANT-47",
+        "the rest of a task budget",
+        {**SUMMARIZED, "output_config": {"task_budget": {"type": "tokens", "total": 9, "remaining": 5}}},
+        {**SUMMARIZED, "output_config": {"task_budget": {"type": "tokens", "total": 9}}},
+        ("output_config.task_budget.remaining",),
+    ),
+    Case(
+        "ANT-48",
+        "a server tool",
+        body(assistant(TEXT, server()), **ON_DEMAND),
+        body(assistant(TEXT, server(), found(HIT)), **ON_DEMAND),
+        ("messages[1].content[1]",),
+    ),
+    Case(
+        "ANT-48",
+        "two calls",
+        {**OPEN, **ON_DEMAND, "messages": [Q, assistant(call(), call("b"))]},
+        {**OPEN, **ON_DEMAND, "messages": [*OPEN["messages"], user(result())]},
+        ("messages[1].content[0]", "messages[1].content[1]"),
+    ),
+    Case(
+        "ANT-49",
+        "a failed compaction alone",
+        {"messages": [assistant(summary(None))], **ON_DEMAND},
+        {"messages": [assistant(compaction())], **ON_DEMAND},
+        ("messages",),
+    ),
+    Case(
+        "ANT-52",
+        "49,999",
+        body(**trigger(49_999)),
+        body(A, Q, **trigger(50_000)),
+        ("context_management.edits[0].trigger.value",),
+    ),
+    Case(
+        "ANT-52",
+        "with a signed block",
+        {**SUMMARIZED, **edit()},
+        body(assistant(summary()), Q, **edit(pause_after_compaction=True, trigger=None)),
+        ("context_management.edits[0]",),
+        "risk",
+    ),
+    # Not a prefill: the server goes on after the pause.
+    Case(
+        "ANT-22",
+        "a text after the summary",
+        body(assistant(summary(), TEXT), **edit()),
+        body(assistant(summary()), **edit()),
+        ("messages[1]",),
+    ),
+    Case(
+        "ANT-24",
+        "a summary and a call",
+        body(assistant(summary(), call()), user(result()), thinking=ON),
+        body(assistant(summary(), SIGNED, call()), user(result()), thinking=ON),
+        ("messages[1].content[1]",),
+    ),
 )

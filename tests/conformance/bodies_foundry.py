@@ -268,4 +268,12 @@ CASES = (
         OK,
         ("input[3].call_id",),
     ),
+    Case(
+        "OAI-RESP-28",
+        "no id",
+        body({"type": "compaction", "encrypted_content": "gAAAAx"}),
+        body({"type": "compaction", "id": make_id("cmp"), "encrypted_content": "gAAAAx"}),
+        ("input[1].id",),
+        "risk",
+    ),
 )

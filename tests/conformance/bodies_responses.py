@@ -23,6 +23,8 @@ SHOT: Body = {"type": "computer_screenshot", "image_url": "data:image/png;base64
 IMAGE: Body = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "auto"}
 TEXT: Body = {"type": "input_text", "text": "t"}
 EXIT: Body = {"stdout": "", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+COMPACTED: Body = {"type": "compaction", "id": "cmp_1", "encrypted_content": ENCRYPTED}
+TRIGGER: Body = {"type": "compaction_trigger"}
 LONG = "c" * 65
 LONG_NAME = "n" * 129
 HUGE = "x" * 10_485_761
@@ -478,16 +480,9 @@ CASES = (
     ),
     Case(
         "OAI-RESP-14",
-        "compaction amid",
-        body({"type": "compaction_trigger"}, USER),
-        body(SAYS, {"type": "compaction_trigger"}),
-        ("input[1]",),
-    ),
-    Case(
-        "OAI-RESP-14",
         "compaction without content",
-        body({"type": "compaction"}),
-        body({"type": "compaction", "encrypted_content": ENCRYPTED}),
+        body({"type": "compaction", "id": "cmp_1"}),
+        body(COMPACTED),
         ("input[1].encrypted_content",),
     ),
     Case(
@@ -967,4 +962,14 @@ CASES = (
         ("input[3].call_id",),
     ),
     Case("OAI-RESP-25", "two outputs", body(call(), result(), result()), OK, ("input[3].call_id",)),
+    Case("OAI-RESP-27", "in the middle", body(TRIGGER, USER), body(SAYS, TRIGGER), ("input[1]",)),
+    Case("OAI-RESP-27", "two", body(TRIGGER, TRIGGER), body(COMPACTED, USER, TRIGGER), ("input[1]",)),
+    Case(
+        "OAI-RESP-28",
+        "no id",
+        body({"type": "compaction", "encrypted_content": ENCRYPTED}),
+        body(COMPACTED),
+        ("input[1].id",),
+        "risk",
+    ),
 )

@@ -173,6 +173,10 @@ def _anthropic_cases() -> Iterator[Case]:
     yield Case("ANT-42", "'0.5'", {**least, "temperature": "0.5"}, least, ("temperature",), "risk")
 
 
+def _compacts(threshold: object) -> Body:
+    return {"context_management": [{"type": "compaction", "compact_threshold": threshold}]}
+
+
 def _responses_cases() -> Iterator[Case]:
     least: Body = {"input": "q"}
     rows: tuple[tuple[str, Body, str, Body], ...] = (
@@ -185,6 +189,8 @@ def _responses_cases() -> Iterator[Case]:
         ("metadata as text", {"metadata": "x"}, "metadata", {"metadata": {"a": "b"}}),
         ("reasoning as text", {"reasoning": "high"}, "reasoning", {"reasoning": {"effort": "high"}}),
         ("include as text", {"include": "x"}, "include", {"include": ["x"]}),
+        ("999 as threshold", _compacts(999), "context_management[0].compact_threshold", _compacts(1000)),
+        ("a word as threshold", _compacts("1k"), "context_management[0].compact_threshold", _compacts(None)),
     )
     for about, change, path, valid in rows:
         yield Case("OAI-RESP-26", about, {**least, **change}, {**least, **valid}, (path,))

@@ -44,8 +44,10 @@ def anthropic(sent: Response) -> ParsedError:
     assert sent.body["type"] == "error"
     assert sent.body["request_id"] == sent.headers["request-id"]
     assert re.fullmatch(r"req_01[1-9A-HJ-NP-Za-km-z]{22}", sent.body["request_id"])
-    keys(sent.body["error"], "type", "message")
-    return ParsedError(sent.body["error"]["message"], sent.body["error"]["type"])
+    error = sent.body["error"]
+    assert set(error) in ({"type", "message"}, {"type", "message", "details"})
+    code = error.get("details", {}).get("error_code")
+    return ParsedError(error["message"], error["type"], code)
 
 
 def gemini(sent: Response) -> ParsedError:

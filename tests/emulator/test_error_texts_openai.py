@@ -195,7 +195,6 @@ DIFFERENT_TEXTS: dict[str, dict[str, str]] = {
         "reference to nothing": "Missing required parameter: 'input[1].id'.",
         "status": "Invalid value: 'done'. Supported values are: 'in_progress', 'completed', and 'incomplete'.",
         "tools from the user": "Invalid value: 'user'. Supported values are: 'developer'.",
-        "compaction amid": "'compaction_trigger' must be the last item of the input.",
         "compaction without content": "Missing required parameter: 'input[1].encrypted_content'.",
     },
     "OAI-RESP-21": {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance.anthropic import content, pairing, thinking, tools, types
+from segue.conformance.anthropic import compaction, content, pairing, thinking, tools, types
 from segue.conformance.anthropic.request import AnthropicRequest, parse_request
 from segue.conformance.rule import RuleSet
 
@@ -21,11 +21,14 @@ NOT_CHECKABLE: Mapping[str, str] = {
     "ANT-38": "about reply streams; a lost signature shows as ANT-26",
     "ANT-39": "about replies; a request body holds no stop_reason",
     "ANT-40": "text after a tool_use is allowed; its results are reported under ANT-04 and ANT-05",
+    "ANT-50": "the number of tools that a compaction block can record is not published",
+    "ANT-51": "an overload of the server, not a fault of the body",
+    "ANT-53": "about replies and reply streams",
 }
 
 RULE_SET: RuleSet[AnthropicRequest] = RuleSet(
     "anthropic",
     parse_request,
-    (*pairing.table, *content.table, *thinking.table, *tools.table, *types.table),
+    (*pairing.table, *content.table, *thinking.table, *compaction.table, *tools.table, *types.table),
     NOT_CHECKABLE,
 )

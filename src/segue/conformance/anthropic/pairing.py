@@ -74,8 +74,14 @@ def ids_unique(request: AnthropicRequest) -> Iterator[Problem]:
 # ANT-04, ANT-40: also if text follows the call
 @table.rule("ANT-04")
 def calls_have_results(request: AnthropicRequest) -> Iterator[Problem]:
-    """Each tool_use is in an assistant message and has its tool_result in the next user message."""
+    """Each tool_use is in an assistant message and has its tool_result in the next user message.
+
+    ANT-48 covers those at the end of a compaction request.
+    """
+    is_compacting = is_object(request.body.get("compaction"))
     for _, message, following in _with_neighbours(request):
+        if following is _NO_MESSAGE and message.role == "assistant" and is_compacting:
+            continue
         answers = _results(following) if following.role == "user" else []
         answered = {block.tool_use_id for block in answers if has_text(block.tool_use_id)}
         for block in message.blocks:

@@ -18,6 +18,7 @@ table: RuleTable[AnthropicRequest] = RuleTable()
 _THINKING = ("thinking", "redacted_thinking")
 _ON = ("enabled", "adaptive")
 _SERVER_SIDE = SERVER_RESULTS | {"server_tool_use", "mcp_tool_use", MCP_RESULT}
+_NOT_CONTINUED = _SERVER_SIDE | {"compaction"}
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
@@ -32,12 +33,15 @@ OLDER = ModelFilter("4.5 and older", _supports_prefill)
 def _find_prefill(request: AnthropicRequest) -> MergedMessage | None:
     """Return the last message if it is a prefill: the start of an assistant message that the model continues.
 
-    A message with unanswered calls is not one (ANT-04), nor one that ends within a server tool (ANT-39).
+    A message with unanswered calls is not one (ANT-04), nor one that ends within a server tool or with a compaction
+    (ANT-39). A compaction request continues nothing.
     """
+    if is_object(request.body.get("compaction")):
+        return None
     message = request.merged_messages[-1] if request.merged_messages else None
     if message is None or message.role != "assistant" or any(block.type == "tool_use" for block in message.blocks):
         return None
-    return None if message.blocks and message.blocks[-1].type in _SERVER_SIDE else message
+    return None if message.blocks and message.blocks[-1].type in _NOT_CONTINUED else message
 
 
 # ANT-22
@@ -93,7 +97,8 @@ def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Problem]:
             first_reply = message
     if first_reply is None or not any(block.type == "tool_use" for block in first_reply.blocks):
         return
-    first_block = first_reply.blocks[0]
+    # A compaction at a threshold is in front of the reply's own blocks.
+    first_block = next(block for block in first_reply.blocks if block.type != "compaction")
     if first_block.type not in _THINKING:
         seen = f"the current tool loop starts with {quote(first_block.type)}"
         yield Problem(

@@ -16,6 +16,7 @@ from segue.conformance.values import is_object, text_or_empty
 from segue.specs.types import (
     ANY,
     BOOLEAN,
+    INTEGER,
     STRING,
     Spec,
     any_of,
@@ -94,6 +95,17 @@ _TOOL_CHOICE = {
     "none": OBJECT,
     "tool": object_of({"name": STRING}, disable_parallel_tool_use=BOOLEAN),
 }
+_EDITS = {
+    "clear_thinking_20251015": OBJECT,
+    "clear_tool_uses_20250919": OBJECT,
+    # ANT-52 checks the number of tokens.
+    "compact_20260112": object_of(
+        instructions=nullable(STRING),
+        pause_after_compaction=BOOLEAN,
+        trigger=nullable(object_of({"type": enum_of("input_tokens"), "value": INTEGER})),
+    ),
+}
+_COMPACTION = {"summarize": object_of(instructions=nullable(bounded("string", maximum=16_384)))}
 # ANT-12 checks blocks without a type.
 _CONTENT = nullable(any_of(STRING, list_of(OBJECT)))
 _MESSAGE = object_of({"role": STRING}, content=_CONTENT)
@@ -103,9 +115,9 @@ MEMBERS: Mapping[str, Spec] = {
     # 0 fills the cache and generates no reply.
     "max_tokens": bounded("integer", 0),
     "cache_control": nullable(OBJECT),
-    "compaction": nullable(OBJECT),
+    "compaction": nullable(tagged("type", _COMPACTION)),
     "container": nullable(any_of(STRING, OBJECT)),
-    "context_management": nullable(OBJECT),
+    "context_management": nullable(object_of(edits=list_of(tagged("type", _EDITS)))),
     "diagnostics": nullable(OBJECT),
     "fallback_credit_token": nullable(any_of(STRING, OBJECT)),
     "fallbacks": nullable(any_of(STRING, list_of(OBJECT))),

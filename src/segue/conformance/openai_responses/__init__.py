@@ -17,6 +17,7 @@ NOT_CHECKABLE: Mapping[str, str] = {
     "OAI-RESP-12": "newer wording of OAI-RESP-11; reported there",
     "OAI-RESP-22": "about reply streams; a request body holds no deltas",
     "OAI-RESP-23": "about replies; a request body holds no response status",
+    "OAI-RESP-29": "about /responses/compact, which has a body of its own",
 }
 
 RULE_SET: RuleSet[ResponsesRequest] = RuleSet(

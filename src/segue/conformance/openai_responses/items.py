@@ -146,13 +146,22 @@ def other_items_valid(request: ResponsesRequest) -> Iterator[Problem]:
     yield from _check_items(request, _OTHER_RULE)
 
 
-# OAI-RESP-14
-@table.rule("OAI-RESP-14")
+# OAI-RESP-27
+@table.rule("OAI-RESP-27")
 def compaction_last(request: ResponsesRequest) -> Iterator[Problem]:
-    """A compaction_trigger is the last item."""
+    """A compaction_trigger is the last item, so there is only one."""
     for item in request.items_of("compaction_trigger"):
         if item.index != len(request.items) - 1:
-            yield Problem(item.path, "a compaction_trigger must be the final input item")
+            yield Problem(item.path, "The 'compaction_trigger' item must be the final input item.")
+
+
+# OAI-RESP-28
+@table.rule("OAI-RESP-28", severity="risk")
+def compaction_has_id(request: ResponsesRequest) -> Iterator[Problem]:
+    """A compaction item has the id that it was returned with; its encrypted content is bound to it."""
+    for item in request.items_of("compaction"):
+        if item.id is None:
+            yield Problem(f"{item.path}.id", "this compaction has no id; the backend may verify it with the content")
 
 
 # OAI-RESP-03

@@ -12,6 +12,7 @@ from segue.conformance.chat_types import OBJECT, TOOL_CHOICE_WORDS
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.openai_responses.tools import TOOL_TYPES
 from segue.conformance.rule import Problem, RuleTable
+from segue.conformance.values import is_list, is_object
 from segue.specs.types import (
     ANY,
     BOOLEAN,
@@ -27,10 +28,14 @@ from segue.specs.types import (
 
 table: RuleTable[ResponsesRequest] = RuleTable()
 
+MIN_THRESHOLD = 1000
 _FUNCTION = object_of(
     {"name": STRING}, parameters=nullable(OBJECT), strict=nullable(BOOLEAN), description=nullable(STRING)
 )
 _TOOLS = {**dict.fromkeys(sorted(TOOL_TYPES), OBJECT), "function": _FUNCTION, "custom": object_of({"name": STRING})}
+_CONTEXT_MANAGEMENT = object_of(
+    {"type": enum_of("compaction")}, compact_threshold=nullable(bounded("integer", MIN_THRESHOLD))
+)
 MEMBERS = {
     name: nullable(spec)
     for name, spec in {
@@ -38,7 +43,7 @@ MEMBERS = {
         "background": BOOLEAN,
         # Not in the SDK, but Codex sends it.
         "client_metadata": OBJECT,
-        "context_management": list_of(OBJECT),
+        "context_management": list_of(_CONTEXT_MANAGEMENT),
         "conversation": any_of(STRING, OBJECT),
         "image": OBJECT,
         "include": list_of(STRING),
@@ -77,8 +82,15 @@ SPEC = object_of(None, **MEMBERS)
 # OAI-RESP-26
 @table.rule("OAI-RESP-26")
 def options_in_range(request: ResponsesRequest) -> Iterator[Problem]:
-    """Numbers are in the range of the published schema: temperature 0 to 2, top_p 0 to 1, top_logprobs 0 to 20."""
-    return find_range_problems(SPEC, request.body)
+    """Numbers are in the range of the published schema: temperature 0 to 2, top_p 0 to 1, top_logprobs 0 to 20.
+
+    The compact_threshold of context_management is 1000 or more.
+    """
+    yield from find_range_problems(SPEC, request.body)
+    entries = request.body.get("context_management")
+    for index, entry in enumerate(entries if is_list(entries) else ()):
+        if is_object(entry):
+            yield from find_range_problems(_CONTEXT_MANAGEMENT, entry, f"context_management[{index}]")
 
 
 # OAI-RESP-26

@@ -24,6 +24,7 @@ from segue.emulator.errors.anthropic_blocks import (
     schema_path,
     tagged_path,
 )
+from segue.emulator.errors.anthropic_compaction import COMPACTION_ERRORS
 from segue.emulator.errors.broken_rule import (
     TOO_DEEP,
     BrokenRule,
@@ -279,6 +280,7 @@ RULES: Mapping[str, ErrorBuilder] = {
     "ANT-41": _property_error,
     "ANT-42": _type_error,
     **BLOCK_ERRORS,
+    **COMPACTION_ERRORS,
 }
 
 
@@ -444,11 +446,13 @@ ERROR_TEXTS = ErrorTexts(
     rule_order=(
         # the schema, then single messages, then conflicting settings
         *("ANT-20", "ANT-12", "ANT-01", "ANT-02", "ANT-11", "ANT-42", "ANT-18", "ANT-33", "ANT-34", "ANT-36", "ANT-41"),
+        *("ANT-46", "ANT-47", "ANT-52"),
         *("ANT-16", "ANT-15", "ANT-13", "ANT-14", "ANT-19", "ANT-35", "ANT-30", "ANT-22", "ANT-23"),
         # the conversation
+        *("ANT-49", "ANT-48", "ANT-43", "ANT-44"),
         *("ANT-03", "ANT-10", "ANT-09", "ANT-07", "ANT-08", "ANT-04", "ANT-05"),
         # signatures
-        *("ANT-24", "ANT-27", "ANT-31", "ANT-26", "ANT-25", "ANT-28", "ANT-32"),
+        *("ANT-24", "ANT-27", "ANT-45", "ANT-31", "ANT-26", "ANT-25", "ANT-28", "ANT-32"),
     ),
     validate=validate_body,
 )

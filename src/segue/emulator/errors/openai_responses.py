@@ -123,8 +123,6 @@ def _member_error(broken: BrokenRule) -> ApiError:
 def _item_error(broken: BrokenRule) -> ApiError:
     """Build the error for an item type or a role; else for a member."""
     last = broken.steps[-1] if broken.steps else ""
-    if len(broken.steps) == 2 and _item_type(broken) == "compaction_trigger":
-        return _input_error("'compaction_trigger' must be the last item of the input.")
     if len(broken.steps) == 3 and last in ("role", "type") and broken.value is not None:
         values = tuple(sorted(item_specs())) if last == "type" else _ROLES
         return invalid_choice_error(
@@ -261,6 +259,13 @@ def _encrypted_item_error(broken: BrokenRule) -> ApiError:
     return ApiError(400, f"{message}decrypted or parsed.", code="invalid_encrypted_content")
 
 
+def _moved_content_error(broken: BrokenRule) -> ApiError:
+    """OAI-RESP-28: encrypted content under the id of another item."""
+    message = f"The encrypted content for item {_item_id_text(broken)} could not be verified. Reason: Encrypted "
+    message += "content item_id did not match the target item id."
+    return ApiError(400, message, code="invalid_encrypted_content")
+
+
 def _duplicate_item_error(broken: BrokenRule) -> ApiError:
     message = (
         f"Duplicate item found with id {_item_id_text(broken)}. Remove duplicate items from your input and try again."
@@ -340,6 +345,8 @@ _RULES: dict[str, ErrorBuilder] = {
     "OAI-RESP-25": _duplicate_call_error,
     "OAI-RESP-06": lambda broken: _input_error(f"{NO_TOOL_OUTPUT} {_call_id(broken)}"),
     "OAI-RESP-26": spec_error(),
+    "OAI-RESP-27": lambda _: _input_error("The 'compaction_trigger' item must be the final input item."),
+    "OAI-RESP-28": _moved_content_error,
     PREVIOUS_NOT_FOUND: _previous_response_error,
 }
 

@@ -386,7 +386,7 @@ def render_messages(messages: Sequence[Message], context: ResponsesContext) -> l
     repair_item = context.dialect.repair_item
     if repair_item is not None:
         items = [repair_item(item, item_type(item), context.report) for item in items]
-    # OAI-RESP-14: `compaction_trigger` must be the last item.
+    # OAI-RESP-27: `compaction_trigger` must be the last item.
     misplaced = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
     if misplaced:
         context.report.add(
