@@ -173,7 +173,7 @@ def test_store_facts_are_reported(store_cli: StoreCli):
             chat.compress("drop-oldest", 60)
         store.acquire(id, "somebody", 1000)
     output = store_cli("diag", id, "--json").json["store"]
-    assert output["events"]["said"] >= 5
+    assert output["events"]["added"] >= 5
     assert output["in hand"].startswith("since ")
     assert output["calls"]["complete"] == 2
     assert output["broken replies"][0].endswith("error, 'half an answ'")

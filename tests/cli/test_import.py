@@ -529,7 +529,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     ),
     "another version": (b'{"segue": 99, "kind": "events", "events": []}', "version"),
     "no events": (b'{"segue": 1, "kind": "events"}', "events"),
-    "an event that is none": (b'{"segue": 1, "kind": "events", "events": [{"type": "said"}]}', "events[0]"),
+    "an event that is none": (b'{"segue": 1, "kind": "events", "events": [{"type": "added"}]}', "events[0]"),
     "events that do not go together": (
         b'{"segue": 1, "kind": "events", "events": [{"type": "rewound", "turn": "turn-9"}]}',
         "turn-9",

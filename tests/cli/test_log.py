@@ -193,7 +193,7 @@ def test_json_shows_the_events(store_cli: StoreCli):
     output = store_cli("log", "show", id, "--all", "--json").json
     assert output["id"] == id
     assert [event["seq"] for event in output["events"]] == list(range(1, output["seq"] + 1))
-    assert [event["type"] for event in output["events"]][:3] == ["titled", "opened", "said"]
+    assert [event["type"] for event in output["events"]][:3] == ["renamed", "settings", "added"]
     [last] = store_cli("log", "show", id, "--last", "1", "--json").json["events"]
     assert last == output["events"][-1]
 
@@ -227,7 +227,7 @@ def test_of_ten_thousand_messages_only_the_last_are_read(store_cli: StoreCli):
         from segue.store.rows import row_checksum
 
         [(data, at)] = session.run("SELECT data, at FROM @events")
-        rows = [(n, 1, n, at, "said", row_checksum(n, at, "said", data), data) for n in range(2, 10_001)]
+        rows = [(n, 1, n, at, "added", row_checksum(n, at, "added", data), data) for n in range(2, 10_001)]
         session.run_many(
             "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) VALUES (?,?,?,?,?,?,?)", rows
         )

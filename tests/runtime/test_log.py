@@ -70,7 +70,7 @@ def test_each_outcome_is_one_append_with_one_payload(
     written = "".join(str(record.event) for record in stored._store.events(stored.id))
     assert [written.count(f"result number {number}") for number in range(3)] == [1, 1, 1]
     if order == (2, 1, 0):
-        assert seen == [["known"], ["known"], ["completed", "published"]]
+        assert seen == [["recorded"], ["recorded"], ["completed", "published"]]
     if order == (0, 1, 2):
         assert seen == [["completed"]] * 3
 
@@ -167,7 +167,7 @@ def test_next_process_flushes_results_and_interrupts_the_rest(stored: StoredConv
     before = kinds(second)
     second.add_user("go on")
     assert states(second) == ["interrupted", "error", "complete", "cancelled"]
-    assert kinds(second)[len(before) :] == ["cancelled", "published", "said"]
+    assert kinds(second)[len(before) :] == ["cancelled", "published", "added"]
     assert [raw_id for raw_id, _ in recorded_results(second)] == ["call_0", "call_1", "call_2", "call_3"]
     assert not second.state.recorded_results
     check_renders(second)

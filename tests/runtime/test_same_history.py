@@ -140,7 +140,7 @@ class ModeFixture:
             assert chat.pending == []
             # Only a task has a title. Which call ends first is the tools' affair: it is said at once, or known first.
             kinds = [event_kind(record.event) for record in store.events(found)]
-            events = [kind for kind in kinds if kind not in ("titled", "known", "completed", "published")]
+            events = [kind for kind in kinds if kind not in ("renamed", "recorded", "completed", "published")]
             asked = []
             for request in self.provider.requests:
                 assert request.body is not None

@@ -28,7 +28,7 @@ from tests.store.freeze import FROZEN, clock
 from tests.store.reply_bodies import MODELS, reply_body
 
 FROZEN_CONVERSATIONS = FROZEN / "talks"
-VERSION = 8
+VERSION = 9
 """Counted up when events are written in another way."""
 TOOLS = [{"name": name, "description": name, "input_schema": {"type": "object"}} for name in ("look", "run")]
 PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")

@@ -49,7 +49,7 @@ def test_unknown_fields_stay(event: Event) -> None:
 
 
 def test_an_unknown_block_in_a_message_stays() -> None:
-    stored = {"type": "said", "message": {"speaker": "ai", "blocks": [{"type": "hologram", "beam": 3}]}}
+    stored = {"type": "added", "message": {"speaker": "ai", "blocks": [{"type": "hologram", "beam": 3}]}}
     assert json.loads(dump_event(decode_event(json.dumps(stored)))) == stored
 
 
@@ -109,8 +109,8 @@ def test_decoding_at_once_equals_decoding_by_field(with_repeats: bool) -> None:
 
 
 def test_no_field_of_ours_can_be_taken_for_the_kind() -> None:
-    assert json.loads(dump_event(Renamed("x", extra={"type": "said"})))["type"] == "titled"
-    assert json.loads(dump_event(UnknownEvent("new", {"type": "said"})))["type"] == "new"
+    assert json.loads(dump_event(Renamed("x", extra={"type": "added"})))["type"] == "renamed"
+    assert json.loads(dump_event(UnknownEvent("new", {"type": "added"})))["type"] == "new"
 
 
 def test_a_request_is_opened_and_comes_back_whole() -> None:
@@ -136,8 +136,8 @@ def _without_messages(request: Request) -> Request:
 @pytest.mark.parametrize(
     "stored",
     [
-        *("", "{", "[]", "3", '{"type": 3}', '{"message": {}}', '{"type": "said"}', '{"type": "titled"}'),
-        *('{"type": "said", "message": {"speaker": "ai", "blocks": 4}}', '{"type": "undone", "seq": "one"}'),
+        *("", "{", "[]", "3", '{"type": 3}', '{"message": {}}', '{"type": "added"}', '{"type": "renamed"}'),
+        *('{"type": "added", "message": {"speaker": "ai", "blocks": 4}}', '{"type": "undone", "seq": "one"}'),
         '{"type": "compressed", "strategy": "x", "kept": [[1]]}',
         '{"type": "compressed", "strategy": "x", "replaced": [4]}',
     ],

@@ -20,6 +20,7 @@ from segue.store.postgres import PostgresStore
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
 from tests.store.conftest import ENGINES, Engine
+from tests.store.former_names import rename_event
 from tests.store.freeze import FROZEN, fill_store, read_all
 from tests.store.sample_events import user_event
 
@@ -59,7 +60,10 @@ def thaw(request: pytest.FixtureRequest, tmp_path: Path) -> Thaw:
 def test_every_version_that_was_ever_stored_is_read(thaw: Thaw, version: int) -> None:
     opened = thaw(version)
     with opened() as store:
-        assert read_all(store) == json.loads((FROZEN / f"{version}.json").read_text("utf-8"))
+        frozen = json.loads((FROZEN / f"{version}.json").read_text("utf-8"))
+        for records in frozen["events"].values():
+            records[:] = [[seq, at, rename_event(event)] for seq, at, event in records]
+        assert read_all(store) == frozen
         with pytest.raises(LeaseError, match="somebody"):
             store.acquire("second", "me", 1)
         with pytest.raises(ConflictError):

@@ -141,7 +141,7 @@ def test_numbers_that_are_equal_but_differ_as_json_are_stored() -> None:
 
 def test_an_unknown_block_keeps_its_own_fragment() -> None:
     hologram = {"type": "hologram", "text": LONG, "native": {"api": "anthropic", "fragment": {"beam": LONG}}}
-    stored = {"type": "said", "message": {"speaker": "ai", "blocks": [hologram]}}
+    stored = {"type": "added", "message": {"speaker": "ai", "blocks": [hologram]}}
     event = decode_event(json.dumps(stored))
     assert isinstance(event, MessageAdded)
     assert isinstance(event.message.blocks[0], Opaque)

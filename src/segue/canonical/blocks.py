@@ -86,7 +86,7 @@ class Thinking(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="t
 
     text: str = ""
     signature: str | None = None
-    encrypted: str | None = msgspec.field(default=None, name="sealed")
+    encrypted: str | None = None
     origin: Origin = NO_ORIGIN
     prefix: str | None = None
     native: Native | None = None
@@ -124,7 +124,7 @@ class Opaque(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="opa
     kind: str
     native: Native | None = None
     text: str = ""
-    omit_reason: OmitReason | None = msgspec.field(default=None, name="silent")
+    omit_reason: OmitReason | None = None
     extra: Mapping[str, Any] | None = None
     origin: Origin = NO_ORIGIN
 

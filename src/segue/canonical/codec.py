@@ -1,6 +1,7 @@
 """The stored form: versioned JSON that preserves unknown types and fields.
 
-A block of an unknown type is decoded to `Opaque` and encoded again unchanged; unknown fields are kept in `extra`.
+A field is stored under its own name. A block of an unknown type is decoded to `Opaque` and encoded again unchanged;
+unknown fields are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -43,6 +44,14 @@ _STRUCT_FIELDS: dict[str, type[Struct]] = {
     "usage": Usage,
     "shortened": Shortening,
 }
+# The names of fields as they were stored by earlier versions.
+_FORMER_NAMES: dict[type[Struct], dict[str, str]] = {
+    _blocks.Thinking: {"sealed": "encrypted"},
+    _blocks.Opaque: {"silent": "omit_reason"},
+    Options: {"kindred": "vendor_options"},
+    Reply: {"cause": "raw_finish", "others": "other_choices", "beside": "unknown_fields"},
+    Interaction: {"seen": "sent", "taken_back": "rewound"},
+}
 
 
 def encode_value(value: object) -> Any:
@@ -55,8 +64,8 @@ def encode_value(value: object) -> Any:
         return dict(value.native.fragment)
     tag = value.__struct_config__.tag
     fields: dict[str, Any] = {"type": tag} if isinstance(tag, str) else {}
-    for name, (attribute, default) in _fields(type(value)).items():
-        item = getattr(value, attribute)
+    for name, default in _defaults(type(value)).items():
+        item = getattr(value, name)
         if name == "extra":
             fields.update(cast("Mapping[str, Any]", item or {}))
         elif item is not default and item is not msgspec.UNSET and item != default:
@@ -65,9 +74,9 @@ def encode_value(value: object) -> Any:
 
 
 @cache
-def _fields(kind: type[Struct]) -> dict[str, tuple[str, Any]]:
-    """Map the stored name of each field to its attribute and default. Cached, since msgspec's lookup is slow."""
-    return {field.encode_name: (field.name, field.default) for field in msgspec.structs.fields(kind)}
+def _defaults(kind: type[Struct]) -> dict[str, Any]:
+    """Map the name of each field to its default. Cached, since msgspec's lookup is slow."""
+    return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
 def dumps(value: Request | Reply | Message, **extra_fields: Any) -> bytes:
@@ -148,7 +157,7 @@ def _has_extra(items: Iterable[Message | Block]) -> bool:
 
 
 def decode_interaction(stored: object, path: str) -> Interaction:
-    fields = _require_object(stored, path)
+    fields = _rename_former(Interaction, _require_object(stored, path))
 
     def block(value: object, name: str) -> Any:
         return decode_block(value, f"{path}.{name}") if value is not None else None
@@ -158,15 +167,15 @@ def decode_interaction(stored: object, path: str) -> Interaction:
         turn_key=str(fields.get("turn_key", "")),
         completion=block(fields.get("completion"), "completion"),
         evidence=[block(item, "evidence") for item in fields.get("evidence", ())],
-        sent=bool(fields.get("seen", False)),
+        sent=bool(fields.get("sent", False)),
         original=block(fields.get("original"), "original"),
-        rewound=bool(fields.get("taken_back", False)),
+        rewound=bool(fields.get("rewound", False)),
     )
 
 
 def _decode_struct(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ...] = ()) -> Any:
-    fields = _require_object(stored, path)
-    names = _fields(kind)
+    fields = _rename_former(kind, _require_object(stored, path))
+    names = _defaults(kind)
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in fields.items():
@@ -185,9 +194,15 @@ def _decode_struct(kind: type[Struct], stored: object, path: str, *, skip: tuple
     try:
         if not _has_structs(values):
             return msgspec.convert(values, warm_type(kind))
-        return kind(**{names[name][0]: value for name, value in _convert_stop(values).items()})
+        return kind(**_convert_stop(values))
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(f"not a stored {kind.__name__}: {error}", path=path) from None
+
+
+def _rename_former(kind: type[Struct], fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields under their present names."""
+    former = _FORMER_NAMES.get(kind)
+    return fields if former is None else {former.get(name, name): value for name, value in fields.items()}
 
 
 def _has_structs(values: Mapping[str, Any]) -> bool:

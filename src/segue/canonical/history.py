@@ -41,9 +41,9 @@ class Interaction(msgspec.Struct, gc=False):
     turn_key: str
     completion: ToolResponse | None = None
     evidence: list[ToolResponse] = []
-    sent: bool = msgspec.field(default=False, name="seen")
+    sent: bool = False
     original: ToolResponse | None = None
-    rewound: bool = msgspec.field(default=False, name="taken_back")
+    rewound: bool = False
 
     @property
     def state(self) -> State:

@@ -82,7 +82,7 @@ class Options(Struct, frozen=True, gc=False):
     presence_penalty: float | int | None = None
     frequency_penalty: float | int | None = None
     user: str | None = None
-    vendor_options: Mapping[str, Any] | None = msgspec.field(default=None, name="kindred")
+    vendor_options: Mapping[str, Any] | None = None
     """Options that only the APIs of one vendor have, under that vendor's names."""
 
     def merge(self, other: Options | None) -> Options:
@@ -134,9 +134,9 @@ class Reply(Struct, frozen=True, gc=False):
     model: str | None = None
     stop_sequence: str | None = None
     created: int | None = None
-    raw_finish: str | None = msgspec.field(default=None, name="cause")
-    other_choices: int = msgspec.field(default=0, name="others")
-    unknown_fields: tuple[str, ...] = msgspec.field(default=(), name="beside")
+    raw_finish: str | None = None
+    other_choices: int = 0
+    unknown_fields: tuple[str, ...] = ()
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 

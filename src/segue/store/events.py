@@ -2,7 +2,8 @@
 
 Invariants: an event holds conversation content only, without HTTP headers, API keys and times. Unknown content is
 preserved: an event of an unknown kind is decoded as `UnknownEvent`, unknown fields are kept in `extra`, and both are
-encoded again unchanged. The stored kind is the struct's tag, which never changes.
+encoded again unchanged. The stored kind is the struct's tag; a changed one is read under
+its former name too.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from segue.wire.registry import WIRES
 _decoder = msgspec.json.Decoder()
 
 
-class SettingsChanged(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="opened"):
+class SettingsChanged(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="settings"):
     """System text, tools and options: written when the conversation is created and on every change.
 
-    `model`, `continues`, `native` and `beside` come from the request body that the conversation was created from;
-    `beside` is that request's `extra`.
+    `model`, `continues`, `native` and `request_extra` come from the request body that the conversation was created
+    from; `request_extra` is that request's `extra`.
     """
 
     system: tuple[Text, ...] = ()
@@ -42,7 +43,7 @@ class SettingsChanged(Struct, frozen=True, gc=False, forbid_unknown_fields=True,
     model: str | None = None
     continues: str | None = None
     native: Native | None = None
-    beside: Mapping[str, Any] | None = None
+    request_extra: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] | None = None
 
     @classmethod
@@ -62,7 +63,14 @@ class SettingsChanged(Struct, frozen=True, gc=False, forbid_unknown_fields=True,
     def request(self) -> Request:
         """The request with these settings and no messages."""
         return Request(
-            (), self.system, self.tools, self.options, self.model, self.continues, self.native, self.beside or None
+            (),
+            self.system,
+            self.tools,
+            self.options,
+            self.model,
+            self.continues,
+            self.native,
+            self.request_extra or None,
         )
 
 
@@ -74,7 +82,7 @@ def _without_messages(native: Native | None) -> Native | None:
     return msgspec.structs.replace(native, fragment={**native.fragment, wire.conversation_key: []})
 
 
-class MessageAdded(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="said"):
+class MessageAdded(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="added"):
     """A message was added to the history: a user message, a reply, anything except a tool result.
 
     For a reply, `usage` and `model` are those the provider returned.
@@ -93,7 +101,7 @@ class CallCompleted(Struct, frozen=True, gc=False, forbid_unknown_fields=True, t
     extra: Mapping[str, Any] | None = None
 
 
-class ResultRecorded(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="known"):
+class ResultRecorded(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="recorded"):
     """A tool result that is stored but not in the history yet; `ResultPublished` adds it to the history.
 
     Results enter the history in call order, so a result may have to wait for those of earlier calls.
@@ -161,7 +169,7 @@ class Pin(Struct, frozen=True, gc=False):
         return next((position for position, message in positions if _message_digest(message) == self.digest), None)
 
 
-class Restored(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="recalled"):
+class Restored(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="restored"):
     """State that can't be derived from the messages: of a conversation that already had messages, or a new pin.
 
     `turns` is the number of turns that were not imported, `ledger` the interactions that can't be derived from the
@@ -175,7 +183,7 @@ class Restored(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="r
     extra: Mapping[str, Any] | None = None
 
 
-class ReplyBroken(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="broke"):
+class ReplyBroken(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="broken"):
     """An incomplete reply, kept as evidence; it is not part of the conversation."""
 
     reply: Reply
@@ -277,7 +285,7 @@ class Forked(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="for
     extra: Mapping[str, Any] | None = None
 
 
-class Renamed(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="titled"):
+class Renamed(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="renamed"):
     """A new title; an empty text removes it."""
 
     text: str
@@ -329,6 +337,17 @@ _EVENT_TYPES: dict[str, type[Struct]] = {
 }
 
 
+FORMER_KINDS = {
+    "said": "added",
+    "known": "recorded",
+    "opened": "settings",
+    "recalled": "restored",
+    "broke": "broken",
+    "titled": "renamed",
+}
+"""The kinds of events as they were stored before schema version 5."""
+
+
 class _StoredMessage(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """An event with a message as it is stored: without what the message repeats."""
 
@@ -338,13 +357,13 @@ class _StoredMessage(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     repeats: Repeats | None = None
 
 
-class _StoredAdded(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="said"): ...
+class _StoredAdded(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="added"): ...
 
 
 class _StoredCompleted(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="completed"): ...
 
 
-class _StoredResult(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="known"): ...
+class _StoredResult(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="recorded"): ...
 
 
 class _StoredCancelled(_StoredMessage, frozen=True, gc=False, forbid_unknown_fields=True, tag="cancelled"): ...
@@ -366,9 +385,13 @@ _UsualEvent: TypeAlias = (
 
 
 def _message_digest(message: Message) -> str:
-    """Return a digest of a message's content. It ignores `pinned`, and is the same in every process."""
-    data = dump_event(MessageAdded(msgspec.structs.replace(message, pinned=False)))
-    return sha256(data).hexdigest()[:32]
+    """Return a digest of a message's content. It ignores `pinned`, and is the same in every process and version."""
+    event = encode_value(MessageAdded(msgspec.structs.replace(message, pinned=False)))
+    fields = redact_event("added", event)["message"]
+    # Under the names that its first version had.
+    former = {"encrypted": "sealed", "omit_reason": "silent"}
+    blocks = [{former.get(name, name): value for name, value in block.items()} for block in fields["blocks"]]
+    return sha256(encode_json({"type": "said", "message": {**fields, "blocks": blocks}})).hexdigest()[:32]
 
 
 def event_kind(event: Event) -> str:
@@ -437,9 +460,12 @@ def decode_by_field(data: bytes | str) -> Event:
     kind = fields.pop("type", None)
     if not isinstance(kind, str):
         raise InputError("not a stored event: expected an object with a `type`")
+    kind = FORMER_KINDS.get(kind, kind)
     if kind not in _EVENT_TYPES:
         return UnknownEvent(kind, fields)
     struct = _EVENT_TYPES[kind]
+    if struct is SettingsChanged and "beside" in fields:
+        fields["request_extra"] = fields.pop("beside")
     stored_repeats = fields.pop("repeats", None) if "message" in struct.__struct_fields__ else None
     values = {name: fields.pop(name) for name in struct.__struct_fields__ if name != "extra" and name in fields}
     try:
@@ -454,23 +480,23 @@ def decode_by_field(data: bytes | str) -> Event:
 def _decode_fields(struct: type[Struct], kind: str, values: dict[str, Any]) -> dict[str, Any]:
     """Decode the JSON values of an event's fields."""
     match kind:
-        case "said" | "completed" | "known" | "cancelled":
+        case "added" | "completed" | "recorded" | "cancelled":
             values["message"] = decode_message(values.get("message"), "message")
             if values.get("usage") is not None:
                 values["usage"] = msgspec.convert(values["usage"], warm_type(Usage))
             return values
-        case "recalled":
+        case "restored":
             entries = enumerate(values.pop("ledger", ()))
             values["ledger"] = tuple(decode_interaction(entry, f"ledger[{at}]") for at, entry in entries)
             values["pins"] = msgspec.convert(values.pop("pins", ()), tuple[Pin, ...])
             return values
-        case "broke":
+        case "broken":
             return {"reply": decode_reply(values.get("reply"), "reply")}
-        case "opened":
-            beside = values.pop("beside", None)
+        case "settings":
+            request_extra = values.pop("request_extra", None)
             request = decode_request(values)
             plain = {name: getattr(request, name) for name in ("system", "tools", "options", "model", "continues")}
-            return {**plain, "native": request.native, "beside": beside}
+            return {**plain, "native": request.native, "request_extra": request_extra}
         case "compressed":
             replaced = enumerate(values.pop("replaced", ()))
             values["replaced"] = tuple((at, decode_message(new, f"replaced[{i}][1]")) for i, (at, new) in replaced)

@@ -124,6 +124,8 @@ MIGRATIONS: list[Migration] = [
             "CREATE INDEX conversations_folder ON @conversations (folder, updated, id)",
         ),
     ),
+    # The tables are the same, but an earlier version would take such events and fields for unknown ones.
+    Migration("events and their fields are stored under their own names", sqlite=(), postgres=()),
 ]
 
 

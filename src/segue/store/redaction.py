@@ -33,9 +33,9 @@ _UNTOUCHED_KEYS = frozenset(
 def redact_event(kind: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of an event without credentials."""
     match kind:
-        case "opened":
+        case "settings":
             return {name: _redact_settings(name, value, []) for name, value in event.items()}
-        case "said":
+        case "added":
             return {**event, "message": _redact_message(event["message"], [])}
         case _:
             return event
@@ -44,7 +44,12 @@ def redact_event(kind: str, event: dict[str, Any]) -> dict[str, Any]:
 def find_secret_fields(request: Request, messages: Iterable[Message]) -> list[str]:
     """Return the names of the fields that are not stored because they hold credentials."""
     removed: list[str] = []
-    settings = {"tools": request.tools, "native": request.native, "options": request.options, "beside": request.extra}
+    settings = {
+        "tools": request.tools,
+        "native": request.native,
+        "options": request.options,
+        "request_extra": request.extra,
+    }
     for name, value in settings.items():
         if value is not None:
             _redact_settings(name, encode_value(value), removed)
@@ -57,7 +62,7 @@ def find_secret_fields(request: Request, messages: Iterable[Message]) -> list[st
 def _redact_settings(name: str, value: Any, removed: list[str]) -> Any:
     if name == "tools":
         return [tool if tool.get("kind", "function") == "function" else _redact(tool, removed) for tool in value]
-    return _redact(value, removed) if name in ("native", "beside", "options") else value
+    return _redact(value, removed) if name in ("native", "request_extra", "options") else value
 
 
 def _redact_message(message: dict[str, Any], removed: list[str]) -> dict[str, Any]:
@@ -70,7 +75,7 @@ def _redact_message(message: dict[str, Any], removed: list[str]) -> dict[str, An
 
 
 def _is_declaration(block: Mapping[str, Any]) -> bool:
-    return block.get("type") == "opaque" and block.get("silent") == "declaring"
+    return block.get("type") == "opaque" and block.get("omit_reason") == "declaring"
 
 
 def _redact(value: Any, removed: list[str], name: str = "") -> Any:

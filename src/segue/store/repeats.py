@@ -170,7 +170,7 @@ class _RepeatFinder:
             self._argument_numbers.setdefault(id(cast("object", value)), number)
         if block["type"] == Thinking.__struct_config__.tag:
             # The same value as in `restore_repeats`.
-            signature: Any = block.get("signature") or block.get("sealed")
+            signature: Any = block.get("signature") or block.get("encrypted")
             if _is_long(signature):
                 self._signature_numbers.setdefault(signature, number)
 

@@ -30,7 +30,7 @@ from segue.store.base import (
     StoredEvent,
     format_time,
 )
-from segue.store.events import Event, Forked, Renamed
+from segue.store.events import FORMER_KINDS, Event, Forked, Renamed
 from segue.store.ids import new_id, validate_id
 from segue.store.lease_owner import has_ended
 from segue.store.lineage import detach_forks, select_events, select_hits
@@ -237,16 +237,16 @@ class SqlStore(ConversationStore):
         if fork.seq == origin.seq:
             return msgspec.structs.replace(origin, id=fork.id, created=fork.created, updated=fork.updated)
         [(messages,)] = session.run(
-            select_events("count(*)", "AND e.kind IN ('said', 'completed', 'known', 'cancelled')"),
+            select_events("count(*)", f"AND e.kind IN ({_kinds('added', 'completed', 'recorded', 'cancelled')})"),
             *(number, 1, fork.seq),
         )
-        latest = [next(self._read_events(session, number, fork.seq, "'titled'", newest_first=True), None)]
+        latest = [next(self._read_events(session, number, fork.seq, _kinds("renamed"), newest_first=True), None)]
         # A conversation's model and opening are never cleared, so if the origin has none the fork has none.
         if origin.model is not None:
-            events = self._read_events(session, number, fork.seq, "'sent', 'switched'", newest_first=True)
+            events = self._read_events(session, number, fork.seq, _kinds("sent", "switched"), newest_first=True)
             latest.append(next((event for event in events if update_summary(fork, [event]).model), None))
         if origin.opening is not None:
-            events = self._read_events(session, number, fork.seq, "'said'")
+            events = self._read_events(session, number, fork.seq, _kinds("added"))
             latest.append(next((event for event in events if update_summary(fork, [event]).opening), None))
         summary = update_summary(fork, [event for event in latest if event is not None])
         return msgspec.structs.replace(summary, seq=fork.seq, messages=messages)
@@ -471,6 +471,12 @@ class SqlStore(ConversationStore):
             table = "leases" if type is Lease else "conversations"
             message = f"{self.location}: the file is damaged (a row of the table {table} has a wrong type)"
             raise StoreError(message, cause="corrupt") from None
+
+
+def _kinds(*names: str) -> str:
+    """Return a list in SQL of kinds of events, also under their former names."""
+    former = (old for old, new in FORMER_KINDS.items() if new in names)
+    return ", ".join(f"'{name}'" for name in (*names, *former))
 
 
 def _prepare_events(events: Iterable[Event], times: Sequence[int] | None, argument: str) -> list[PreparedEvent]:
