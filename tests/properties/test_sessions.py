@@ -1,4 +1,9 @@
-"""Several sessions at once, with edits, forks and damaged bytes: each request converts as the whole."""
+"""Sessions of every pair of APIs at once: each request converts as the whole does with empty memory.
+
+The requests mix known and unknown segments: they grow, are sent again, edited, forked and rewound, with moved cache
+markers, late, doubled and missing results, unknown fields and damaged bytes. They are converted with memory, with low
+thresholds, so that conversations are cut at once and small ones are converted in slices, and with a memory of size 0.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +40,7 @@ Items = list[dict[str, Any]]
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "data"
 MARKER = {"type": "ephemeral"}
-SESSIONS, STEPS = 3, 18
+SESSIONS, STEPS = 4, 14
 
 
 # ------------------------------------------------------------------------------------------------------------ one body
@@ -58,12 +63,17 @@ def conversation_key(body: Body) -> str:
 def move_marker(items: Items) -> Items:
     """Return the items with one cache marker, in the last content."""
     items = copy.deepcopy(items)
-    parts = [part for item in items for part in item.get("content") or () if isinstance(part, dict)]
+    parts = [part for item in items for part in parts_of(item)]
     for part in parts:
         part.pop("cache_control", None)
-    if parts and parts[-1] in (items[-1].get("content") or ())[-1:]:
+    if parts and parts[-1] in parts_of(items[-1])[-1:]:
         parts[-1]["cache_control"] = MARKER
     return items
+
+
+def parts_of(item: dict[str, Any]) -> list[dict[str, Any]]:
+    content = item.get("content", item.get("parts"))
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def damage(data: bytes, random: Random) -> bytes:
@@ -91,25 +101,24 @@ def damage(data: bytes, random: Random) -> bytes:
 class Session:
     """The requests of one client: each has the items of the one before, as a rule, and new ones."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, source: str, target: str) -> None:
         self.random = random
-        runs = recorded_runs()
+        self.source = source
+        runs = recorded_runs().get(source, [])
         self.recorded: list[Items] = []
-        if random.random() < 0.2:
-            self.source = random.choice(sorted(runs))
-            *requests, self.rest = random.choice(runs[self.source])
+        if runs and random.random() < 0.3:
+            *requests, self.rest = random.choice(runs)
             self.key = conversation_key(self.rest)
             self.recorded = [request[self.key] for request in (*requests, self.rest)]
         else:
-            self.source = random.choice(sorted(WIRES))
-            self.rest, self.key = form_of(self.source).rest, form_of(self.source).key
+            self.rest, self.key = form_of(source).rest, form_of(source).key
         self.turns = TurnMaker(self.source, random, random.choice([0, 0, 0.05, 0.2, 0.5]))
         self.items: Items = []
+        self.branches: list[Items] = []
         self.style = random.choice(sorted(STYLES))
         self.keys_first = random.random() < 0.3
-        self.has_marker = self.source == "anthropic" and random.random() < 0.6
+        self.has_marker = WIRES[source].base_api in ("anthropic", "openai-chat") and random.random() < 0.6
         self.number = 0
-        target = random.choice(sorted(WIRES)) if random.random() < 0.8 else self.source
         self.job: dict[str, Any] = {
             "target": target,
             "source": self.source if random.random() < 0.8 else None,
@@ -151,7 +160,24 @@ def send_again(session: Session) -> None:
 
 
 def drop_last(session: Session) -> None:
+    session.branches.append(session.items)
     session.items = session.items[: max(len(session.items) - session.random.randint(1, 4), 1)]
+
+
+def take_up_branch(session: Session) -> None:
+    if session.branches:
+        place = session.random.randrange(len(session.branches))
+        session.branches[place], session.items = session.items, session.branches[place]
+
+
+def add_unknown_field(session: Session) -> None:
+    """Add one to an item, or to a part of its content."""
+    items = copy.deepcopy(session.items)
+    if items:
+        item = items[session.place]
+        place = session.random.choice([item, *parts_of(item)])
+        place["x_unknown"] = session.random.choice([None, 1, {"a": [1]}, "x"])
+    session.items = items
 
 
 def replace_item(session: Session) -> None:
@@ -191,6 +217,8 @@ CHANGES: tuple[tuple[Callable[[Session], None], int], ...] = (
     (grow, 70),
     (send_again, 4),
     (drop_last, 6),
+    (take_up_branch, 5),
+    (add_unknown_field, 3),
     (replace_item, 3),
     (drop_item, 2),
     (repeat_item, 2),
@@ -226,25 +254,28 @@ def compare(data: bytes, *, reply: bool, **job: Any) -> None:
     assert found == see(convert_whole, data, reply=reply, **job)
 
 
-@pytest.fixture(params=["usual", "low"], autouse=True)
-def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The usual thresholds, and low ones: conversations are cut at once, and those of 3 kB converted in slices."""
+@pytest.fixture(params=["usual", "low", "none"], autouse=True)
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The usual memory, one with low thresholds, and none."""
     if request.param == "low":
         monkeypatch.setattr(segments, "_STEP", 2)
         monkeypatch.setattr(sessions, "MIN_SIZE", 3000)
         monkeypatch.setattr(slices, "_SLICE_SIZE", 400)
+    if request.param == "none":
+        monkeypatch.setattr(sessions, "conversations", sessions.ConversationMemory(max_size=0))
     sessions.clear()
     yield
     sessions.clear()
 
 
-@examples(4)
+@pytest.mark.parametrize("target", WIRES)
+@examples(1, items=len(WIRES))
 @given(seed=st.integers(0, 2**32))
-def test_requests_of_several_sessions(seed: int) -> None:
+def test_requests_of_several_sessions(target: str, seed: int) -> None:
     random = Random(seed)
-    sessions = [Session(random) for _ in range(SESSIONS)]
+    started = [Session(random, source, target) for source in random.sample(sorted(WIRES), SESSIONS)]
     for _ in range(STEPS):
-        session = random.choice(sessions)
+        session = random.choice(started)
         request = session.step()
         note(f"{session.job} {request!r}")
         compare(request, reply=random.random() < 0.15, **session.job)
