@@ -179,8 +179,7 @@ def test_bodies_of_counters_have_the_keys_of_the_vendors_types() -> None:
 @pytest.mark.parametrize("api", ["anthropic", "gemini", "bedrock"])
 def test_provider_counts_a_converted_request(api: str) -> None:
     model = WIRES[api].default_model
-    base_path = "/v1beta" if api == "gemini" else ""
-    path = base_path + COUNTERS[api].path.replace("{model}", quote(model, safe=""))
+    path = COUNTERS[api].path.replace("{model}", quote(model, safe=""))
     with emulator.start(api) as provider:
         counts = [
             parse_token_count(api, post(provider.url + path, count_body(api, make_body(api, question), model)))

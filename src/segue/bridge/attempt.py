@@ -81,7 +81,7 @@ class Attempt:
     ) -> tuple[ConvertedExchange, bytes]:
         caller, endpoint, route = self._caller, self.endpoint, self._route
         removed: str | None = None
-        is_foreign = caller.wire.base_api == "anthropic" and endpoint.api != "anthropic"
+        is_foreign = endpoint.api != caller.wire.base_api
         if is_foreign and has_billing_header(caller.members):
             (body, removed), decoded = remove_billing_header(body), None
         policy = replace(route.policy, body_model="alias")

@@ -18,6 +18,7 @@ from msgspec import Raw, Struct
 
 from segue.canonical.json import decode_members, encode_json
 from segue.models import Model, parse_model
+from segue.wire.registry import WIRES
 
 # Anthropic and Bedrock accept 4 markers in a body: on the last tool, the last system block, and these messages.
 _MARKED_MESSAGES = 2
@@ -81,12 +82,13 @@ def _edit(data: bytes, edit: Callable[[Members], None]) -> bytes:
 def place_markers(data: bytes, api: str, model: str | None = None) -> bytes:
     """Mark the last tool, the last system block and the last two user messages of a body to be cached.
 
-    Only `anthropic` and `bedrock` have markers. On Bedrock the model decides which; `model` is its name if the one in
-    the body is missing or an alias. A body that has markers is returned unchanged, so that the caller's own are kept.
+    Only some APIs have markers. On Bedrock the model decides which; `model` is its name if the one in the body is
+    missing or an alias. A body that has markers is returned unchanged, so that the caller's own are kept.
     """
-    if api == "anthropic" and not _has_markers(data, b'"cache_control"', _AnthropicBody):
+    marker = WIRES[api].cache_marker
+    if marker == "cache_control" and not _has_markers(data, b'"cache_control"', _AnthropicBody):
         return _edit(data, _place_cache_controls)
-    if api == "bedrock" and not _has_markers(data, b'"cachePoint"', _BedrockBody):
+    if marker == "cachePoint" and not _has_markers(data, b'"cachePoint"', _BedrockBody):
         return _edit(data, partial(_place_cache_points, model=model))
     return data
 

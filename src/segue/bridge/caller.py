@@ -12,14 +12,14 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from segue.bridge.actions import Action, Finish, Respond, Write
-from segue.bridge.http_requests import stream_media_type
 from segue.bridge.surfaces import Surface
 from segue.canonical.json import decode_members, encode_json
 from segue.error_kinds import KINDS, ErrorKind
 from segue.errors import InputError
 from segue.wire.base import ApiError, Wire
 from segue.wire.error_forms import fit_error
-from segue.wire.registry import find_caller_wire
+from segue.wire.http_form import EVENT_STREAM
+from segue.wire.registry import WIRES, find_caller_wire
 
 JSON = "application/json"
 # The kinds of errors of segue itself, by status.
@@ -35,13 +35,6 @@ _OWN_KINDS: Mapping[int, ErrorKind] = {
     503: "overloaded",
     504: "timeout",
 }
-# Headers of a caller that its own vendor needs, and no other provider gets.
-_VENDOR_HEADERS: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("anthropic-version", "anthropic-beta"),
-    "openai": ("openai-beta",),
-    "gemini": ("x-goog-api-client",),
-}
-
 
 # The formats of W3C Trace Context; a state that is longer may be dropped.
 _TRACE_PARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -69,7 +62,7 @@ class Caller(Struct, frozen=True):
 
     def passed_headers(self, provider: str) -> dict[str, str]:
         """Return the headers that are passed on to this provider: the trace, and those of the caller's own vendor."""
-        names = _VENDOR_HEADERS.get(provider, ()) if provider == self.wire.provider else ()
+        names = self.wire.http.caller_headers if provider == self.wire.provider else ()
         return {**self._trace_headers(), **{name: self.headers[name] for name in names if name in self.headers}}
 
     def _trace_headers(self) -> dict[str, str]:
@@ -115,8 +108,8 @@ def respond_error(wire: Wire, error: ApiError) -> list[Action]:
         headers["retry-after"] = str(ceil(error.wait))
     if error.error_kind is not None and KINDS[error.error_kind].is_final:
         headers["x-should-retry"] = "false"
-    if wire.base_api == "bedrock":
-        headers["x-amzn-errortype"] = str(body.get("__type"))
+    if wire.http.error_header is not None:
+        headers[wire.http.error_header] = str(body.get("__type"))
     return respond_json(body, status=error.status, headers=headers)
 
 
@@ -130,17 +123,15 @@ def respond_json(
 
 def stream_headers(surface: Surface) -> dict[str, str]:
     """Return the headers of a streamed response."""
-    media_type = JSON if surface.json_array else stream_media_type(surface.api)
-    if media_type == "text/event-stream":
+    media_type = JSON if surface.json_array else WIRES[surface.api].http.stream_type
+    if media_type == EVENT_STREAM:
         media_type = f"{media_type}; charset=utf-8"
     return {"content-type": media_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 def keep_alive(surface: Surface) -> bytes:
     """Return bytes that keep a stream open and that clients of the API ignore; empty if there are none."""
-    if surface.api == "anthropic":
-        return b'event: ping\ndata: {"type":"ping"}\n\n'
-    return b"" if surface.api == "bedrock" or surface.json_array else b": keep-alive\n\n"
+    return b"" if surface.json_array else WIRES[surface.api].http.keep_alive
 
 
 class JsonArrayWriter:

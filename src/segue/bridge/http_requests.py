@@ -12,7 +12,6 @@ from datetime import datetime
 from functools import cache
 from importlib import metadata
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
@@ -21,11 +20,6 @@ from segue.bridge.providers import Endpoint
 from segue.wire.registry import WIRES
 
 _JSON = "application/json"
-_EVENT_STREAM = "text/event-stream"
-_AWS_EVENT_STREAM = "application/vnd.amazon.eventstream"
-_ANTHROPIC_VERSION = "2023-06-01"
-_GEMINI_VERSION = re.compile(r"/v\d+(?:alpha|beta)?\d*$")
-_BEDROCK_RUNTIME_HOST = "bedrock-runtime."
 
 
 class HttpRequest(NamedTuple):
@@ -61,15 +55,11 @@ def reply_request(
     wire = WIRES[endpoint.api]
     if "{model}" in wire.path:
         body = _remove_key(body, wire.model_key.encode())
-    accept = stream_media_type(endpoint.api) if stream else _JSON
+    accept = wire.http.stream_type if stream else _JSON
     own_headers = {"content-type": _JSON, "accept": accept, **(headers or {})}
-    request = HttpRequest("POST", _reply_url(endpoint, stream=stream), own_headers, body)
+    path = (stream and wire.stream_path) or wire.path
+    request = HttpRequest("POST", _build_url(endpoint, path), own_headers, body)
     return _add_auth_headers(endpoint, request, now, credentials)
-
-
-def stream_media_type(api: str) -> str:
-    """Return the media type of a streamed reply of an API."""
-    return _AWS_EVENT_STREAM if api == "bedrock" else _EVENT_STREAM
 
 
 def count_request(
@@ -82,8 +72,9 @@ def count_request(
     headers: Mapping[str, str] | None = None,
 ) -> HttpRequest:
     """Return the request for the provider's token counter at a path below the base URL."""
-    url = _base_url(endpoint) + path.replace("{model}", quote(endpoint.model, safe=""))
-    request = HttpRequest("POST", url, {"content-type": _JSON, "accept": _JSON, **(headers or {})}, [body])
+    request = HttpRequest(
+        "POST", _build_url(endpoint, path), {"content-type": _JSON, "accept": _JSON, **(headers or {})}, [body]
+    )
     return _add_auth_headers(endpoint, request, now, credentials)
 
 
@@ -112,61 +103,28 @@ def models_request(
     endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None, needs_key: bool = False
 ) -> HttpRequest:
     """Return the request for the list of models; with `needs_key`, one that fails if the API key is not valid."""
-    base = endpoint.base_url
-    if endpoint.api == "anthropic":
-        url = f"{_base_url(endpoint)}/v1/models?limit=1000"
-    elif endpoint.api == "gemini":
-        url = f"{_base_url(endpoint)}/models?pageSize=1000"
-    elif endpoint.api == "bedrock":
-        # The model list is served by another host than the models.
-        parts = urlsplit(base)
-        host = parts.netloc
-        host = "bedrock." + host.removeprefix(_BEDROCK_RUNTIME_HOST) if host.startswith(_BEDROCK_RUNTIME_HOST) else host
-        url = urlunsplit((parts.scheme, host, f"{parts.path}/foundation-models", "", ""))
-    elif endpoint.profile == "openrouter" and needs_key:
-        # OpenRouter's model list does not need a key.
-        url = f"{base}/key"
-    else:
-        url = f"{base}/models"
+    form = WIRES[endpoint.api].http
+    # OpenRouter's model list does not need a key.
+    path = "/key" if endpoint.profile == "openrouter" and needs_key else form.models_path
+    url = form.build_models_url(_build_url(endpoint, path))
     return _add_auth_headers(endpoint, HttpRequest("GET", url, {"accept": _JSON}), now, credentials)
 
 
-def _reply_url(endpoint: Endpoint, *, stream: bool) -> str:
-    base, wire = _base_url(endpoint), WIRES[endpoint.api]
-    if endpoint.api == "gemini":
-        # Tuned models have a prefix such as tunedModels/.
-        folder, _, name = endpoint.model.rpartition("/")
-        method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-        return f"{base}/{folder or 'models'}/{quote(name, safe='')}:{method}"
-    path = (stream and wire.stream_path) or wire.path
-    return base + path.replace("{model}", quote(endpoint.model, safe=""))
-
-
-def _base_url(endpoint: Endpoint) -> str:
-    """Return the base URL that the paths of the endpoint's API are appended to."""
-    base = endpoint.base_url
-    if endpoint.api == "anthropic":
-        return _anthropic_base_url(base)
-    return _gemini_base_url(base) if endpoint.api == "gemini" else base
-
-
-def _anthropic_base_url(base: str) -> str:
-    """Return the base URL without the version, which users write with or without."""
-    return base.removesuffix("/v1")
-
-
-def _gemini_base_url(base: str) -> str:
-    return base if _GEMINI_VERSION.search(base) else f"{base}/v1beta"
+def _build_url(endpoint: Endpoint, path: str) -> str:
+    """Return the URL of a path: a version that the base URL ends with takes the place of that of the path."""
+    base, form = endpoint.base_url, WIRES[endpoint.api].http
+    if form.base_version and re.search(form.base_version, base):
+        path = "/" + path.split("/", 2)[2]
+    return base + form.build_path(path, endpoint.model)
 
 
 def _add_auth_headers(
     endpoint: Endpoint, request: HttpRequest, now: datetime, credentials: aws.Credentials | None
 ) -> HttpRequest:
-    headers = {**request.headers, "user-agent": _user_agent(), **dict(endpoint.headers)}
-    if endpoint.api == "anthropic":
-        headers.setdefault("anthropic-version", _ANTHROPIC_VERSION)
+    wire = WIRES[endpoint.api]
+    headers = {**wire.http.headers, **request.headers, "user-agent": _user_agent(), **dict(endpoint.headers)}
     if endpoint.key is not None:
-        name = "authorization" if endpoint.bearer else WIRES[endpoint.api].key_header
+        name = "authorization" if endpoint.bearer else wire.key_header
         headers[name] = endpoint.key.reveal() if name != "authorization" else f"Bearer {endpoint.key.reveal()}"
     elif credentials is not None:
         signed = {name: value for name, value in headers.items() if name == "content-type"}

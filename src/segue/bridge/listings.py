@@ -192,7 +192,7 @@ COUNTERS: Mapping[str, ApiCounter] = {
             }
         ),
     ),
-    "gemini": ApiCounter("/models/{model}:countTokens", "totalTokens"),
+    "gemini": ApiCounter("/v1beta/models/{model}:countTokens", "totalTokens"),
     "bedrock": ApiCounter(
         "/model/{model}/count-tokens",
         "inputTokens",

@@ -134,9 +134,10 @@ def response_error(
     if body is None:
         error = ApiError(status, _describe_text(data) or f"HTTP status {status}", kind="")
     else:
-        if endpoint.api == "bedrock" and (kind := headers.get("x-amzn-errortype")):
+        wire = WIRES[endpoint.api]
+        if kind := headers.get(wire.http.error_header or ""):
             body = {**body, "__type": kind.partition(":")[0]}
-        error = WIRES[endpoint.api].parse_error(status, body)
+        error = wire.parse_error(status, body)
     wait = parse_retry_after(headers, now=now)
     if wait is not None:
         error = replace(error, wait=wait)

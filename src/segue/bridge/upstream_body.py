@@ -13,12 +13,7 @@ from msgspec import Raw
 from segue.bridge.caching import place_cache_key, place_markers
 from segue.bridge.providers import Endpoint
 from segue.canonical.json import decode_members, encode_json
-
-# Without stored items, OpenAI returns reasoning only if it is requested; Foundry's is not sent back.
-_STATELESS: Mapping[str, Mapping[str, Any]] = {
-    "openai-responses": {"store": False, "include": ["reasoning.encrypted_content"]},
-    "azure-foundry": {"store": False},
-}
+from segue.wire.registry import WIRES
 
 
 def prepend_fields(data: bytes, fields: Mapping[str, Any]) -> bytes:
@@ -28,8 +23,8 @@ def prepend_fields(data: bytes, fields: Mapping[str, Any]) -> bytes:
 
 def keep_stateless(data: bytes, endpoint: Endpoint) -> bytes:
     """Store nothing at the provider of a Responses API, unless the body requests it: the sender has the history."""
-    wanted = _STATELESS.get(endpoint.api)
-    if wanted is None or endpoint.profile is not None:
+    wanted = WIRES[endpoint.api].stateless_fields
+    if not wanted or endpoint.profile is not None:
         return data
     fields = decode_members(data)
     if fields.get("store") == Raw(b"true"):

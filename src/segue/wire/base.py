@@ -19,6 +19,7 @@ from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.error_forms import ErrorForms
+from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdMap, IdScheme
 from segue.wire.names import NameMap, NameRule
 
@@ -191,6 +192,12 @@ class Wire(Struct, frozen=True):
     """The header of the API key; in `authorization` it is a bearer token."""
     model_key: str = "model"
     """The key of a body that names the model."""
+    http: HttpForm = HttpForm()
+    """How it is used over HTTP."""
+    stateless_fields: Mapping[str, Any] = {}
+    """The fields of a body for which the provider stores nothing, where it would by default."""
+    cache_marker: Literal["cache_control", "cachePoint"] | None = None
+    """The key that marks content to be cached; None if there are no markers."""
     client_agent: str | None = None
     """What the user agents of the vendor's own clients contain, where their path is that of the API it is on."""
     tool_formats: frozenset[str] | None = None

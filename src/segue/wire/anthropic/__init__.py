@@ -16,6 +16,7 @@ from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, r
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.anthropic.tools import TOOL_KEYS
 from segue.wire.base import RenderContext, Wire, is_random_id
+from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 
@@ -155,6 +156,14 @@ WIRE = Wire(
     families=("claude",),
     served_families=frozenset({"claude"}),
     key_header="x-api-key",
+    http=HttpForm(
+        base_version="/v1$",
+        models_path="/v1/models?limit=1000",
+        headers={"anthropic-version": "2023-06-01"},
+        caller_headers=("anthropic-version", "anthropic-beta"),
+        keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n',
+    ),
+    cache_marker="cache_control",
     make_reply_id=lambda key: f"msg_{key}",
     keeps_reply_id=_keeps_reply_id,
 )

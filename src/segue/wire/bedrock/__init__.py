@@ -17,6 +17,7 @@ from segue.wire.bedrock.items import ITEM_KEYS, block_kind
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.bedrock.tools import TOOL_KEYS
+from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
 
@@ -162,6 +163,14 @@ WIRE = Wire(
     item_keys=ITEM_KEYS,
     tool_keys=TOOL_KEYS,
     model_key="modelId",
+    http=HttpForm(
+        models_path="/foundation-models",
+        models_host=("bedrock-runtime.", "bedrock."),
+        error_header="x-amzn-errortype",
+        stream_type="application/vnd.amazon.eventstream",
+        keep_alive=b"",
+    ),
+    cache_marker="cachePoint",
     # Models keep the tool format of their vendor.
     tool_formats=frozenset({"anthropic", "bedrock", "mistral"}),
 )

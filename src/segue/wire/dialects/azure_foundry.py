@@ -126,4 +126,6 @@ WIRE = make_wire(
     render_error=_render_error,
     base_path="/openai/v1",
     key_header="api-key",
+    # Its reasoning is not sent back.
+    stateless_fields={"store": False},
 )

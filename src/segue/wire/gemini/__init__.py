@@ -14,6 +14,7 @@ from segue.wire.gemini.media import BASE64_PATTERN
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.gemini.tools import TOOL_KEYS
+from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 
@@ -131,5 +132,11 @@ WIRE = Wire(
     families=("gemini",),
     served_families=frozenset({"gemini", "gemma"}),
     key_header="x-goog-api-key",
+    http=HttpForm(
+        base_version=r"/v\d+(?:alpha|beta)?\d*$",
+        model_folders=True,
+        models_path="/v1beta/models?pageSize=1000",
+        caller_headers=("x-goog-api-client",),
+    ),
     conversation_key="contents",
 )

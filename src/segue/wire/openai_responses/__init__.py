@@ -129,6 +129,7 @@ def make_wire(
     served_families: frozenset[str] | None = None,
     base_path: str = "/v1",
     key_header: str = "authorization",
+    stateless_fields: Mapping[str, Any] = {},
 ) -> Wire:
     """Build the wire of a dialect."""
     return Wire(
@@ -171,6 +172,7 @@ def make_wire(
         served_families=served_families,
         base_path=base_path,
         key_header=key_header,
+        stateless_fields=stateless_fields,
         conversation_key="input",
         volatile_field="client_metadata",
     )
@@ -185,4 +187,6 @@ WIRE = make_wire(
     kind="wire",
     families=("gpt",),
     served_families=frozenset({"gpt"}),
+    # Without stored items, reasoning is returned only if it is requested.
+    stateless_fields={"store": False, "include": ["reasoning.encrypted_content"]},
 )
