@@ -9,6 +9,7 @@ from typing import Any
 
 import segue
 from tests import converse
+from tests.api_types import decode_messages
 from tests.properties.readers import Reading, read
 from tests.properties.scenario import Event, Picture, Reply, Result, Scenario, System, UserText, find_marker
 
@@ -346,6 +347,8 @@ def check_conversion(scenario: Scenario, given: Body, out: Any, source: str, tar
     """All of the above for one conversion with the default policy. `model`: whose rules the output must satisfy."""
     cross_api = source != target
     check_accepted(out.body, target, model)
+    if cross_api:
+        decode_messages(out.body, target)
     reading = read(out.body, target)
     check_pairing(reading, scenario, flagged=source in ("anthropic", "gemini", "bedrock"))
     check_nothing_lost(out.body, out.report, scenario)
