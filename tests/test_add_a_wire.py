@@ -57,6 +57,12 @@ class Copy:
         home = {"HOME": str(self.folder), "SEGUE_STORE": str(self.folder / "store.db")}
         return environment(PYTHONPATH=str(self.package.parent), **home, **variables)
 
+    def insert(self, name: str, before: str, text: str) -> None:
+        file = self.package / name
+        old = file.read_text("utf-8")
+        assert old.count(before) == 1, before
+        file.write_text(old.replace(before, text + before), "utf-8")
+
     def python(self, *arguments: str, stdin: object = None, **variables: str) -> ProcessResult:
         ended = subprocess.run(
             [sys.executable, *arguments],
@@ -189,6 +195,59 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str, module: str) -> N
     assert f"ImportError: segue/{missing} is missing" in ended.err
     (copy.package / "wire/dialects/acme.py").write_text("NAME = 1\n")
     assert "ImportError: segue.wire.dialects.acme has no constant WIRE" in copy.python("-c", f"import {module}").err
+
+
+CONSTRAINT = '''    text_limit: int | None = None
+    """The most characters of a text."""
+'''
+PASS = '''def shorten_texts(draft: Draft) -> Draft:
+    """Shorten texts that are too long."""
+    limit = draft.constraints.text_limit
+    messages = list(draft.messages)
+    for place, message in enumerate(messages):
+        texts = [block for block in message.blocks if isinstance(block, Text)]
+        if limit is not None and any(len(text.text) > limit for text in texts):
+            blocks = tuple(Text(block.text[:limit]) if isinstance(block, Text) else block for block in message.blocks)
+            messages[place] = message.with_blocks(blocks)
+            draft.report.add("adjusted", "text shortened", level="changed")
+    return draft.with_messages(messages)
+
+
+'''
+GROWING = """
+import json, segue
+from segue.conversion import sessions
+
+given, continued = [{"role": "user", "content": "A long question."}], 0
+for number in range(6):
+    body = {"model": "gpt-5", "messages": given}
+    converted = segue.convert(json.dumps(body).encode(), source="openai-chat", target="acme")
+    whole = segue.convert(body, source="openai-chat", target="acme")
+    # A body that is converted whole is an entry of its own.
+    continued += len(sessions.conversations) == 1 < number
+    assert (converted.data, converted.report.to_dict()) == (whole.data, whole.report.to_dict()), number
+    given += [{"role": "assistant", "content": f"Reply {number}."}, {"role": "user", "content": f"Question {number}."}]
+texts = [message["content"] for message in converted.body["messages"]]
+print(json.dumps([continued, texts, [finding.message for finding in converted.report.findings]]))
+"""
+
+
+def test_a_constraint_with_a_pass_is_two_files(tmp_path: Path) -> None:
+    """Bodies that continue a conversation obey it too."""
+    copy = Copy(tmp_path, "vendor_acme")
+    constraints, passes, dialect = "render/constraints.py", "render/passes.py", "wire/dialects/acme.py"
+    copy.insert(constraints, "    results_adjacent: bool = True", CONSTRAINT)
+    copy.insert(passes, "PASSES: tuple", PASS)
+    copy.insert(passes, "    drop_empty,\n    group_results,", "    shorten_texts,\n")
+    copy.insert(passes, "    drop_empty: _traits", "    shorten_texts: _traits(Text),\n")
+    copy.insert(passes, "ToolCall, ToolResponse, calls_of", "Text, ")
+    copy.insert(dialect, 'later_system="text"', "text_limit=6, ")
+    ended = copy.python("-c", GROWING)
+    assert ended.code == 0, ended.err
+    continued, texts, findings = ended.json
+    assert texts == ["A long", *["Reply ", "Questi"] * 5]
+    assert "text shortened" in findings
+    assert continued > 2
 
 
 def test_every_path_on_the_page_exists() -> None:

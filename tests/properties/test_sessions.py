@@ -262,7 +262,7 @@ def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         monkeypatch.setattr(sessions, "MIN_SIZE", 3000)
         monkeypatch.setattr(slices, "_SLICE_SIZE", 400)
     if request.param == "none":
-        monkeypatch.setattr(sessions, "conversations", sessions.ConversationMemory(max_size=0))
+        monkeypatch.setattr(sessions.conversations, "_max_size", 0)
     sessions.clear()
     yield
     sessions.clear()
