@@ -3,17 +3,34 @@
 The bytes of a settled part of the body, and those after its items, are compared. The items in between are parsed alone,
 and their messages extend the rendered prefix of the conversation, with the ids that they have in the whole body.
 
-The *state* at the border before the newest items holds all that they depend on:
+The *state* at a border holds all that the items after it depend on. Its two sides are kept apart, so that a
+conversation that is no body (`segue.Conversation`) continues from the second one alone.
 
-- `frame`: the bytes before and after them, and `parsed_fields`, what the other fields were parsed to: items that
-  declare tools or the like are not parsed alone.
-- `features`: what the API was detected by.
-- `pairing`: ids and results of the calls before (`canonical.pairing_state`).
-- `bare_names`: names of tools in a namespace, which only a walk over all calls resolves.
-- `prefix`: the rendered bytes before, and what rendering depends on: ids and names at the target, the settings, the
-  open exchange, findings by stage, ids of items, the digest that reasoning is bound to (`conversion.segments`).
-- `calls`: ids of all calls, which those of the reply must differ from.
-- `has_moved_markers`: whether a cache marker, of which a finding tells, has moved into the newest items.
+What parsing depends on, in `RememberedConversation`:
+
+- `frame`: the bytes around the newest items. `job`, `source`: the conversion and the API. `parsed_fields`: what the
+  other fields are parsed to; items that change it (declare tools, say) are not parsed alone. `features`: what the API
+  was detected by, which items after the border may contradict.
+- `pairing`: `has_unique_ids`, `reply_counts`, `raw_ids` and `duplicate_or_pending` of the calls before, for the ids of
+  those after (`canonical.pairing_state`). `bare_names`: names that only a walk over all calls resolves.
+- `has_moved_markers`: whether a cache marker, of which a finding tells, has moved behind the border.
+- `newest`: the items of the last body after the border, with which a longer body has to begin.
+- `calls`, `call_count`: the ids that calls of the reply must differ from. `sent_fields`, `sent_settings`: the settings
+  that the reply needs, kept to be the same value for all requests. `settings_size`: for the size in memory.
+
+What rendering depends on, in `prefix`, a `RenderedPrefix`:
+
+- `request`, `render`, `conversation_key`: the settings before passes, the target, and where its conversation is.
+- `anchored`, with a `RenderState`: the `ids` and `names` at the target so far, the `settings` as rendered, the messages
+  that reasoning is `bound` to, and `needs_same_options`, because passes may choose options by the messages.
+- `leading`, `anchor`: the system messages at the beginning, and the opening of the current exchange, which passes read
+  (`reads_first_turn`). They are rendered again before the messages after the border.
+- `tool_names`, `declared`, `drops_blank_results`: which calls and results may stand after the border at all.
+- `item_ids`: the second item with an id is dropped.
+- `reports`, `findings`, `stages`: the findings so far, since those of one stage are in the order of the messages.
+- `chunks`, `entry_count`, `first_entries`, `last_entries`, `length`: the bytes rendered so far, and what the id of the
+  reply is made from.
+- `newest`: the messages after the border as they were rendered last: they need no second render to move the border.
 """
 
 from __future__ import annotations
