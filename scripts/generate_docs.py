@@ -1,4 +1,4 @@
-"""Write the generated pages of `docs/`: `python -m scripts.generate_docs` (or `make docs`). A test compares them."""
+"""Write the generated pages: `python -m scripts.generate_docs` (or `make docs`). A test compares them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from scripts.api_page import api_page
+from scripts.tests_page import tests_page
 from segue.cli.app import root
 from segue.error_kinds import KINDS
 from segue.specs.rulebook import RulebookEntry, load_rulebook
@@ -186,6 +187,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "gateway-errors.md": gateway_errors_page,
     "rules.md": rules_page,
     "types.md": types_page,
+    "../tests/README.md": tests_page,
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tests that the seeds name, as far as Chat, Anthropic and Kimi go.
+"""Ids of tool calls, prefixes and a switch of provider, for Chat, Anthropic and Kimi.
 
 000 canonical ids · 001 a call always has an id · 002 prefix functions · 003 integrity across a switch · 004 Kimi.
 """

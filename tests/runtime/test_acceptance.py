@@ -1,4 +1,4 @@
-"""The acceptance conditions of seed 003, §12, each under its own name.
+"""What an agent's conversation keeps through switches of provider, cancelled calls and long results, one test each.
 
 They are held against the requests that strict providers received, over real HTTP, from sessions that went through all
 of them; the readers are a stranger's (`bodies.py`).
