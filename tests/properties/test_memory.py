@@ -146,6 +146,19 @@ def test_conversation_is_continued(target: str, repeat_ids: bool) -> None:
     assert continued == [False] + [True] * 8
 
 
+def test_conversation_whose_options_alternate_is_continued() -> None:
+    """Thinking is adaptive inside exchanges that begin without a signature, and has its budget after a user message."""
+    thinking = {"enable_thinking": True, "thinking_budget": 2000}
+    items: Items = []
+    continued: list[bool] = []
+    for number in range(0, 12, 2):
+        for new in ([user(f"go on {number}")], turns(number, number + 1), turns(number + 1, number + 2)):
+            items += new
+            continued.append(compare(encode(items, **thinking), target="anthropic", source="qwen"))
+        items.append(assistant("done"))
+    assert continued.count(False) <= 2, continued
+
+
 STEPS = ("turn", "turn", "turn", "user", "text", "rewind", "rewind", "fork", "edit")
 
 

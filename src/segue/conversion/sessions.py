@@ -114,10 +114,12 @@ class ConversationMemory:
     def convert(self, data: bytes, job: ConvertJob) -> ContinuedBody | None:
         """Convert a body that continues a conversation; None for any other.
 
-        None also if the whole body must be converted: then the conversation is dropped.
+        None also if the whole body must be converted. The options of a body may depend on its newest items, so that a
+        conversation has two entries. If neither continues, the older one is dropped.
         """
         if len(data) > MAX_BODY_SIZE:
             return None
+        has_failed = False
         for key, entry in self._find_entries(data, job):
             conversation = entry.conversation if isinstance(entry, FirstBody) else entry
             if conversation is None:
@@ -130,11 +132,13 @@ class ConversationMemory:
                 # Another conversation with the same settings.
                 continue
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
-            with self._lock:
-                self._drop(key)
+            if continued is not None or has_failed:
+                with self._lock:
+                    self._drop(key)
             if continued is not None:
                 self._add(key[0], continued.conversation, continued.conversation.frame.head)
                 return continued
+            has_failed = True
         return None
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
