@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from scripts.api_page import api_page
+from scripts.json_page import json_page
 from scripts.tests_page import tests_page
 from segue.cli.app import root
 from segue.error_kinds import KINDS
@@ -185,6 +186,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "api.md": api_page,
     "commands.md": commands_page,
     "gateway-errors.md": gateway_errors_page,
+    "json.md": json_page,
     "rules.md": rules_page,
     "types.md": types_page,
     "../tests/README.md": tests_page,

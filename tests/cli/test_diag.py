@@ -174,11 +174,11 @@ def test_store_facts_are_reported(store_cli: StoreCli):
         store.acquire(id, "somebody", 1000)
     output = store_cli("diag", id, "--json").json["store"]
     assert output["events"]["added"] >= 5
-    assert output["in hand"].startswith("since ")
+    assert output["lease"].startswith("since ")
     assert output["calls"]["complete"] == 2
-    assert output["broken replies"][0].endswith("error, 'half an answ'")
+    assert output["broken_replies"][0].endswith("error, 'half an answ'")
     assert [line for line in output["compressions"] if "drop-oldest to 60" in line]
-    assert [line for line in output["evidence"] if "and 1 more" in line]
+    assert [line for line in output["conflicting_results"] if "and 1 more" in line]
     lines = store_cli("diag", id).lines
     assert any(line.startswith("  lease: since ") for line in lines)
 
@@ -190,7 +190,7 @@ def test_diag_writes_nothing_and_ends_no_call(store_cli: StoreCli):
     id = store_cli("import", stdin=json.dumps({"messages": json.loads(OPEN)["messages"][:2]}).encode()).out.strip()
     before = store_cli("log", "show", id, "--all", "--json").out
     output = store_cli("diag", id, "--to", "gemini", "--json").json
-    assert [line.split(" ")[0] for line in output["store"]["waiting"]] == ["get_weather"]
+    assert [line.split(" ")[0] for line in output["store"]["pending_calls"]] == ["get_weather"]
     assert store_cli("log", "show", id, "--all", "--json").out == before
 
 

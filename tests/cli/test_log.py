@@ -290,9 +290,10 @@ def test_search_shows_matching_messages(store_cli: StoreCli):
     ended = store_cli("log", "search", "buy", "bread")
     assert ended.lines[0].startswith(id)
     assert ended.lines[1].strip() == "Buy bread."
-    [hit] = store_cli("log", "search", "buy bread", "--json").json
-    assert hit["id"] == id
-    assert [hit["shown"]["text"][a:b] for a, b in hit["shown"]["marks"]] == ["Buy", "bread"]
+    output = store_cli("log", "search", "buy bread", "--json").json
+    [hit], snippet = output["matches"], output["matches"][0]["snippet"]
+    assert (output["version"], output["more"], hit["conversation"]) == (1, False, id)
+    assert [snippet["text"][a:b] for a, b in snippet["marks"]] == ["Buy", "bread"]
 
 
 def test_no_hit_is_not_a_failure(store_cli: StoreCli):

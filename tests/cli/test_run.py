@@ -104,7 +104,7 @@ def test_json_is_one_object_with_everything(project: Project, start_emulator):
     output = ended.json
     assert output["text"].startswith("There is bread: ")
     assert "I look." not in output["text"]
-    assert (output["how"], output["error"], output["finish"]) == ("answered", None, "stop")
+    assert (output["outcome"], output["error"], output["finish"]) == ("answered", None, "stop")
     assert (output["model"], output["turns"], output["emulated"]) == ("anthropic/claude-sonnet-5", 2, False)
     assert [(call["tool"], call["outcome"]) for call in output["calls"]] == [("read_file", "complete")]
     usage = output["usage"]
@@ -121,11 +121,12 @@ def test_jsonl_is_every_event_in_its_order(project: Project, start_emulator):
     assert (ended.code, ended.err) == (0, "")
     events = [msgspec.json.decode(line) for line in ended.out.splitlines()]
     kinds = [event["type"] for event in events]
-    assert (kinds[0], kinds[1], kinds[-1]) == ("opened", "began", "ended")
-    assert [kind for kind in kinds if kind.startswith("call-")] == ["call-queued", "call-began", "call-ended"]
-    assert kinds.count("requested") == kinds.count("replied") == 2
-    assert "".join(event["text"] for event in events if event["type"] == "words").startswith("I look.There is")
-    assert events[-1]["how"] == "answered"
+    assert (kinds[0], kinds[1], kinds[-1]) == ("run-started", "exchange-started", "exchange-ended")
+    assert [kind for kind in kinds if kind.startswith("call-")] == ["call-queued", "call-started", "call-ended"]
+    assert kinds.count("request-sent") == kinds.count("reply-received") == 2
+    assert events[0]["version"] == 1
+    assert "".join(event["text"] for event in events if event["type"] == "text-delta").startswith("I look.There is")
+    assert events[-1]["outcome"] == "answered"
 
 
 def test_json_and_jsonl_exclude_each_other(project: Project):
@@ -766,7 +767,7 @@ def test_unsent_conversation_is_not_resumed(project: Project, start_emulator):
         ended = project.run("run", "-m", "openai/gpt-4.1", form, "Lost")
         assert ended.code == 1
         if form == "--json":
-            assert (ended.json["how"], ended.json["conversation"]) == ("failed", None)
+            assert (ended.json["outcome"], ended.json["conversation"]) == ("failed", None)
     assert "conversation" not in project.run("run", "-m", "openai/gpt-4.1", "Lost").err
     with SqliteStore(project.store) as store:
         assert [row.id for row in store.list()] == [first]
@@ -781,7 +782,7 @@ def test_a_refused_key_fails_and_is_not_shown(project: Project, start_emulator):
         assert ended.code == 1
         assert "sk-wrong" not in ended.out.decode() + ended.err
     output = project.run("run", *MODEL, "--json", "Hi", TEST_KEY="sk-wrong-987654321").json
-    assert (output["how"], output["text"]) == ("failed", "")
+    assert (output["outcome"], output["text"]) == ("failed", "")
     assert "TEST_KEY" in output["error"]
 
 
@@ -805,14 +806,14 @@ def test_leased_conversation_exits_75(project: Project, start_emulator):
 
 def test_a_limit_of_steps_is_1(project: Project, start_emulator):
     start_emulator(READ)
-    ended = project.run("run", *MODEL, "-q", "--steps", "1", "Hi")
+    ended = project.run("run", *MODEL, "-q", "--max-turns", "1", "Hi")
     assert ended.code == 1
     with load_conversation(project) as chat:
         assert f"stopped after 1 turn, the limit for one prompt; to continue: segue run -s {chat.id}" in ended.err
         assert chat.pending == []
     start_emulator(READ)
-    output = project.run("run", *MODEL, "--json", "--no-store", "--steps", "1", "Hi").json
-    assert output["error"] == "stopped after 1 turn, the limit for one prompt; raise --steps to allow more"
+    output = project.run("run", *MODEL, "--json", "--no-store", "--max-turns", "1", "Hi").json
+    assert output["error"] == "stopped after 1 turn, the limit for one prompt; raise --max-turns to allow more"
 
 
 def test_truncated_reply_is_reported(project: Project, start_emulator):
@@ -872,11 +873,11 @@ def wait_until(holds: Callable[[], bool]) -> None:
 def test_an_interrupt_in_a_reply_cancels_it_and_leaves_all_whole(project: Project, start_emulator):
     start_emulator("say Let me\nwait 1000\nsay see.\n---\nsay Two.\n")
     with start_run(project, "Hi") as process:
-        wait_for(process, "words")
+        wait_for(process, "text-delta")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (130, b"")
-    assert msgspec.json.decode(out.splitlines()[-1])["how"] == "cancelled"
+    assert msgspec.json.decode(out.splitlines()[-1])["outcome"] == "cancelled"
     again = project.run("run", *MODEL, "-q", "-c", "Go on")
     assert (again.code, again.lines) == (0, ["Two."])
 
@@ -890,14 +891,14 @@ def test_an_interrupt_that_was_ignored_at_the_start_stays_ignored(project: Proje
         (project.folder / "go").touch()
         out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert msgspec.json.decode(out.splitlines()[-1])["how"] == "answered"
+    assert msgspec.json.decode(out.splitlines()[-1])["outcome"] == "answered"
 
 
 def test_an_interrupt_in_a_tool_gives_every_call_its_outcome(project: Project, start_emulator):
     command = json.dumps({"command": "touch began; exec sleep 1000"})
     start_emulator(f'call shell {command}\ncall read_file {{"path": "notes.txt"}}\n---\nsay Two.\n')
     with start_run(project, "--allow", "shell", "Hi") as process:
-        wait_for(process, "call-began")
+        wait_for(process, "call-started")
         wait_until((project.folder / "began").exists)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
@@ -931,7 +932,7 @@ def test_closed_reader_ends_the_run_quietly(project: Project, start_emulator):
     # more text than a pipe holds: the run is still writing it when the reader closes
     start_emulator(f'say {"word " * 20_000}\nwait 1000\ncall read_file {{"path": "notes.txt"}}\n---\nsay Two.\n')
     with start_run(project, "Hi") as process:
-        wait_for(process, "words")
+        wait_for(process, "text-delta")
         assert process.stdout is not None
         process.stdout.close()
         assert process.wait(timeout=PATIENCE) == 141

@@ -71,9 +71,9 @@ def test_a_reply_that_only_pauses_is_sent_on_as_it_is(tmp_path: Path) -> None:
 def test_session_stops_at_the_turn_limit_and_resumes(tmp_path: Path) -> None:
     async def play() -> None:
         script = "\n---\n".join(f'call   echo {{"words": "{number}"}}' for number in range(4)) + "\n---\nsay    Done."
-        async with open_harness({"kimi": script}, tmp_path, limits=Limits(steps=3)) as harness:
+        async with open_harness({"kimi": script}, tmp_path, limits=Limits(max_turns=3)) as harness:
             ended = await harness.session.ask("Go.")
-            assert (ended.outcome, ended.turns) == ("steps", 3)
+            assert (ended.outcome, ended.turns) == ("max-turns", 3)
             assert len(harness.results) == 3
             assert (await harness.session.ask("On.")).text == "Done."
             assert harness.rejections == []

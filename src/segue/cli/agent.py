@@ -189,7 +189,7 @@ class Agent:
         limits = Limits(
             parallel=tools.parallel or default.parallel,
             timeout=tools.timeout or default.timeout,
-            steps=self._options.steps or default.steps,
+            max_turns=self._options.max_turns or default.max_turns,
         )
         self.checkpoints = Checkpoints(self._checkpoint_folder, self.toolbox.folder, log.id)
         return Session(

@@ -39,12 +39,35 @@ LAYERS: dict[Fault, str] = {
     "rendering": "rendering: this target requires a different form",
     "projection": "projection: this target's API can't express it, or encodes it differently",
 }
-# Text labels of those keys of `Diagnosis.store` whose JSON names are not clear.
-_LABELS = {"in hand": "lease", "waiting": "pending calls", "evidence": "conflicting results"}
+
+
+class StoreFacts(Struct, frozen=True):
+    """The state of the store up to the turn. `lease` is the time in which another process may write."""
+
+    events: dict[str, int]
+    messages: int
+    lease: str | None
+    calls: dict[str, int]
+    pending_calls: list[str]
+    compressions: list[str]
+    broken_replies: list[str]
+    conflicting_results: list[str]
+
+
+class RequestCounts(Struct, frozen=True):
+    """The size of the request."""
+
+    messages: int
+    calls: int
+    results: int
+    bytes: int
 
 
 class Diagnosis(Struct):
-    """Everything about one request. `store` and `counts` are printed and dumped key by key."""
+    """The value that `segue diag --json` prints: everything about one request. `body` is printed with `--body` only.
+
+    Each finding and the verdict have the `layer` that caused them; the verdict has `accepted` and its `violations`.
+    """
 
     id: str
     turn: str
@@ -52,17 +75,18 @@ class Diagnosis(Struct):
     events: int
     target: str
     model: str | None
-    verdict: Verdict
+    store: StoreFacts
+    request: RequestCounts
     findings: list[Finding]
-    compression_lines: list[str]
-    """Summary lines of the compressions still in effect."""
-    faulty_layer: Fault | None
-    store: dict[str, Any]
-    counts: dict[str, int]
+    verdict: Verdict
     body: Mapping[str, Any] | None
+    compression_lines: list[str]
+    """Summary lines of the compressions still in effect, for the text."""
+    faulty_layer: Fault | None
 
     def to_dict(self) -> dict[str, Any]:
-        fields = {
+        return {
+            "version": 1,
             "segue": metadata.version("segue"),
             "python": platform.python_version(),
             "id": self.id,
@@ -72,11 +96,11 @@ class Diagnosis(Struct):
             "target": self.target,
             "model": self.model,
             "store": self.store,
-            "request": self.counts,
+            "request": self.request,
             "findings": [{**msgspec.to_builtins(finding), "layer": LAYERS[finding.fault]} for finding in self.findings],
             "verdict": {**self.verdict.to_dict(), "layer": LAYERS[self.faulty_layer] if self.faulty_layer else None},
+            **({} if self.body is None else {"body": self.body}),
         }
-        return {**fields, "body": self.body} if self.body is not None else fields
 
     def lines(self, *, verbose: bool = False) -> Iterator[str]:
         """Yield the diagnosis as text; notes only if `verbose`."""
@@ -85,10 +109,10 @@ class Diagnosis(Struct):
         yield f"target {self.target}{f' ({self.model})' if self.model else ''}"
         yield ""
         yield "store:"
-        yield from (f"  {_LABELS.get(name, name)}: {_format_value(value)}" for name, value in self.store.items())
+        yield from _fact_lines(self.store)
         yield ""
         yield "request:"
-        yield from (f"  {name}: {count:,}" for name, count in self.counts.items())
+        yield from _fact_lines(self.request)
         for fault, layer in LAYERS.items():
             of_layer = [
                 finding for finding in self.findings if finding.fault == fault and (verbose or finding.level != "note")
@@ -123,13 +147,18 @@ class Diagnosis(Struct):
             yield f"segue rendered this body, so this is a bug in segue, layer: {layer}"
 
 
+def _fact_lines(facts: StoreFacts | RequestCounts) -> Iterator[str]:
+    for name, value in msgspec.structs.asdict(facts).items():
+        yield f"  {name.replace('_', ' ')}: {_format_value(value)}"
+
+
 def _format_value(value: Any) -> str:
     if isinstance(value, dict):
         counts = cast("dict[str, int]", value)
         return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none"
     if isinstance(value, list):
         return "; ".join(cast("list[str]", value)) or "none"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else value or "none"
 
 
 def diagnose(
@@ -179,12 +208,9 @@ def diagnose(
         ),
         faulty_layer=None if body is None or verdict else _find_layer(body, report, chosen),
         store=_store_facts(facts, read, store.lease(conversation)),
-        counts={
-            "messages": read.facts.messages,
-            "calls": len(report.emitted_calls),
-            "results": len(report.emitted_results),
-            "bytes": rendered.size,
-        },
+        request=RequestCounts(
+            read.facts.messages, len(report.emitted_calls), len(report.emitted_results), rendered.size
+        ),
         body=body if with_body else None,
     )
 
@@ -244,21 +270,21 @@ class _EventFacts:
             yield record
 
 
-def _store_facts(facts: _EventFacts, read: SegmentedConversation, lease: Lease | None) -> dict[str, Any]:
+def _store_facts(facts: _EventFacts, read: SegmentedConversation, lease: Lease | None) -> StoreFacts:
     """Return the state of the store up to the turn."""
-    return {
-        "events": dict(facts.kinds),
-        "messages": facts.messages,
-        "in hand": f"since {format_time(lease.since)}, until {format_time(lease.expires)}" if lease else "none",
-        "calls": dict(read.facts.call_states),
-        "waiting": [f"{call.name} [{call.id}]" for call in read.state.chat.pending],
-        "compressions": facts.compressions,
-        "broken replies": facts.broken_replies,
-        "evidence": [
+    return StoreFacts(
+        events=dict(facts.kinds),
+        messages=facts.messages,
+        lease=f"since {format_time(lease.since)}, until {format_time(lease.expires)}" if lease else None,
+        calls=dict(read.facts.call_states),
+        pending_calls=[f"{call.name} [{call.id}]" for call in read.state.chat.pending],
+        compressions=facts.compressions,
+        broken_replies=facts.broken_replies,
+        conflicting_results=[
             f"{entry.call.name} [{call_id}]: {entry.state}, and {len(entry.evidence)} more"
             for call_id, entry in read.facts.conflicting.items()
         ],
-    }
+    )
 
 
 def _format_compression(seq: int, event: CompressionApplied) -> str:

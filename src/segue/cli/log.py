@@ -207,7 +207,7 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
         from segue.store.base import format_time
 
         fields = [{**msgspec.to_builtins(hit), "at": format_time(hit.at)} for hit in hits]
-        _write_json([{"id": hit.pop("conversation"), **hit} for hit in fields])
+        _write_json({"version": 1, "matches": fields, "more": more})
         return
     if not hits:
         streams.print_message("nothing found")

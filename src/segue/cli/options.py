@@ -100,7 +100,7 @@ _AGENT_OPTIONS = (
         help="Allow every tool without asking; deny rules still apply.",
     ),
     click.option(
-        "--steps", type=click.IntRange(min=1), metavar="N", help="Maximum number of turns for a prompt (default 100)."
+        "--max-turns", type=click.IntRange(min=1), metavar="N", help="Turns at most for a prompt (default 100)."
     ),
     click.option("--trust", "trusting", is_flag=True, help="Trust .segue.toml and AGENTS.md for this run."),
     click.option("--no-store", is_flag=True, help="Do not store the conversation."),
@@ -219,7 +219,7 @@ class RunOptions:
     request_options: RequestOptions | None = None
     tools: tuple[str, ...] | None = None
     allow: tuple[str, ...] = ()
-    steps: int | None = None
+    max_turns: int | None = None
     trusting: bool = False
     keep: bool = True
     debug: bool = False

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import click
 import msgspec
 
-from segue.canonical.request import Usage
+from segue.canonical.request import Finish, Usage
 from segue.cli import streams
 from segue.errors import ProviderError, SegueError
 from segue.runtime import events
@@ -25,17 +25,53 @@ from segue.view.sanitize import sanitize
 _MAX_LINE = 200
 
 
-class Started(msgspec.Struct, frozen=True, tag="opened"):
-    """The first line of `--jsonl`: the model, why it was chosen, and the conversation id."""
+JSON_VERSION = 1
+"""The version of `--jsonl` and `--json`: it changes when a key is renamed or removed."""
 
+
+class RunStarted(msgspec.Struct, frozen=True, kw_only=True, tag=events.name_event):
+    """The first line of `--jsonl`: the model, why it was chosen, and the id of the conversation, if it is stored."""
+
+    version: int = JSON_VERSION
     model: str
     why: str
     conversation: str | None
     emulated: bool = False
 
 
+class CallOutcome(msgspec.Struct, frozen=True):
+    """A tool call of a run, without those of subagents."""
+
+    tool: str
+    outcome: events.Outcome
+    seconds: float
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The value that `segue run --json` prints. `text` is the answer, empty unless the outcome is `answered`.
+
+    `model` is the last one of the run, `models` are all, those of subagents included. `cost` is in US dollars, null
+    where a price is unknown.
+    """
+
+    version: int = JSON_VERSION
+    text: str
+    outcome: events.ExchangeOutcome
+    error: str | None
+    finish: Finish | None
+    model: str
+    models: tuple[str, ...]
+    emulated: bool
+    conversation: str | None
+    turns: int
+    calls: tuple[CallOutcome, ...]
+    usage: Usage
+    cost: float | None
+    seconds: float
+
+
 class Reporter(Protocol):
-    def on_start(self, started: Started) -> None: ...
+    def on_start(self, started: RunStarted) -> None: ...
     def on_event(self, event: Event) -> None: ...
     def on_end(self, ended: ExchangeEnded, totals: RunTotals, error: SegueError | None) -> None: ...
 
@@ -99,7 +135,7 @@ class TextReporter:
         self._summaries: dict[str, str] = {}
         self._losses: set[str] = set()
 
-    def on_start(self, started: Started) -> None:
+    def on_start(self, started: RunStarted) -> None:
         suffix = f"; conversation {started.conversation}" if started.conversation else ""
         why = f" ({started.why})" if started.why else ""
         self._print_message(f"{started.model}{why}{suffix}")
@@ -150,7 +186,7 @@ class TextReporter:
         if ended.outcome == "answered" and not self._is_streamed:
             self._write(ended.text)
         self._end_line()
-        if ended.outcome in ("failed", "steps"):
+        if ended.outcome in ("failed", "max-turns"):
             streams.print_message(_format_failure(ended, error, self._conversation_id))
         elif ended.outcome == "answered" and ended.finish not in ("stop", None):
             streams.print_message(f"the answer is incomplete ({ended.finish})")
@@ -196,20 +232,20 @@ class TextReporter:
 
 def _format_failure(ended: ExchangeEnded, error: SegueError | None, conversation_id: str | None) -> str:
     """Return the error text, with the command line that helps next."""
-    if ended.outcome != "steps":
+    if ended.outcome != "max-turns":
         return error.format(conversation_id) if isinstance(error, ProviderError) else ended.text
     stopped = f"stopped after {format_count(ended.turns, 'turn')}, the limit for one prompt"
     return (
         f"{stopped}; to continue: segue run -s {conversation_id}"
         if conversation_id
-        else f"{stopped}; raise --steps to allow more"
+        else f"{stopped}; raise --max-turns to allow more"
     )
 
 
 class JsonLinesReporter:
     """Prints every event as a JSON line; the last one is the end of the exchange."""
 
-    def on_start(self, started: Started) -> None:
+    def on_start(self, started: RunStarted) -> None:
         streams.write(msgspec.json.encode(started), b"\n")
 
     def on_event(self, event: Event) -> None:
@@ -223,32 +259,33 @@ class JsonReporter:
     """Prints one JSON value at the end."""
 
     def __init__(self) -> None:
-        self._started: Started | None = None
-        self._calls: list[dict[str, Any]] = []
+        self._started: RunStarted | None = None
+        self._calls: list[CallOutcome] = []
 
-    def on_start(self, started: Started) -> None:
+    def on_start(self, started: RunStarted) -> None:
         self._started = started
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, events.CallEnded) and event.task is None:
-            self._calls.append({"tool": event.tool, "outcome": event.outcome, "seconds": event.seconds})
+            self._calls.append(CallOutcome(event.tool, event.outcome, event.seconds))
 
     def on_end(self, ended: ExchangeEnded, totals: RunTotals, error: SegueError | None) -> None:
         started = self._started
         assert started is not None
-        value = {
-            "text": ended.text if ended.outcome == "answered" else "",
-            "how": ended.outcome,
-            "error": None if ended.outcome == "answered" else _format_failure(ended, error, started.conversation),
-            "finish": ended.finish,
-            "model": totals.model or started.model,
-            "models": list(totals.models),
-            "emulated": started.emulated,
-            "conversation": started.conversation,
-            "turns": ended.turns,
-            "calls": self._calls,
-            "usage": msgspec.to_builtins(ended.usage),
-            "cost": totals.cost,
-            "seconds": round(ended.seconds, 3),
-        }
-        streams.write(msgspec.json.encode(value), b"\n")
+        is_answered = ended.outcome == "answered"
+        result = RunResult(
+            text=ended.text if is_answered else "",
+            outcome=ended.outcome,
+            error=None if is_answered else _format_failure(ended, error, started.conversation),
+            finish=ended.finish,
+            model=totals.model or started.model,
+            models=tuple(totals.models),
+            emulated=started.emulated,
+            conversation=started.conversation,
+            turns=ended.turns,
+            calls=tuple(self._calls),
+            usage=ended.usage,
+            cost=totals.cost,
+            seconds=round(ended.seconds, 3),
+        )
+        streams.write(msgspec.json.encode(result), b"\n")

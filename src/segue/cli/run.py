@@ -132,7 +132,7 @@ async def _run_exchange(
 ) -> int:
     """Run an exchange and return the exit code."""
     from segue.cli.agent import Agent
-    from segue.cli.reporters import RunTotals, Started, guard_writes
+    from segue.cli.reporters import RunStarted, RunTotals, guard_writes
 
     write_errors: list[Exception] = []
     stop = _Canceller()
@@ -152,7 +152,7 @@ async def _run_exchange(
             is_new = not agent.log.messages
             conversation_id = None if is_new and agent.lacks_key else agent.conversation_id
             reporter.on_start(
-                Started(
+                RunStarted(
                     model=agent.model, why=agent.model_reason, conversation=conversation_id, emulated=agent.is_emulated
                 )
             )

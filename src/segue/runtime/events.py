@@ -7,6 +7,7 @@ subagent emitted the event, None for the session itself. No event holds an API k
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -35,23 +36,29 @@ __all__ = [
     "StreamBroken",
     "TextDelta",
     "encode_event",
+    "name_event",
 ]
 
 Outcome: TypeAlias = Literal["complete", "error", "denied", "cancelled", "timed-out", "interrupted"]
-ExchangeOutcome: TypeAlias = Literal["answered", "cancelled", "failed", "steps"]
+ExchangeOutcome: TypeAlias = Literal["answered", "cancelled", "failed", "max-turns"]
 
 
-class _Event(Struct, frozen=True, kw_only=True):
+def name_event(class_name: str) -> str:
+    """Return the `type` of an event in JSON: `TextDelta` is `text-delta`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
+
+
+class _Event(Struct, frozen=True, kw_only=True, tag=name_event):
     task: str | None = None
 
 
-class ExchangeStarted(_Event, frozen=True, tag="began"):
+class ExchangeStarted(_Event, frozen=True):
     """An exchange starts with a user message."""
 
-    text: str = msgspec.field(name="words")
+    text: str
 
 
-class RequestSent(_Event, frozen=True, tag="requested"):
+class RequestSent(_Event, frozen=True):
     """A request is sent: its number in the session, the number of its messages, and what was lost or changed in it."""
 
     provider: str
@@ -62,7 +69,7 @@ class RequestSent(_Event, frozen=True, tag="requested"):
     findings: tuple[str, ...] = ()
 
 
-class RetryScheduled(_Event, frozen=True, tag="waiting"):
+class RetryScheduled(_Event, frozen=True):
     """A request failed and is retried in `seconds`."""
 
     provider: str
@@ -72,7 +79,7 @@ class RetryScheduled(_Event, frozen=True, tag="waiting"):
     attempt: int
 
 
-class ModelSwitched(_Event, frozen=True, tag="moved"):
+class ModelSwitched(_Event, frozen=True):
     """Requests go to another model from now on."""
 
     provider: str
@@ -80,19 +87,19 @@ class ModelSwitched(_Event, frozen=True, tag="moved"):
     why: str
 
 
-class TextDelta(_Event, frozen=True, tag="words"):
+class TextDelta(_Event, frozen=True):
     """A delta of the reply's text."""
 
     text: str
 
 
-class ReasoningDelta(_Event, frozen=True, tag="thoughts"):
+class ReasoningDelta(_Event, frozen=True):
     """A delta of the reply's reasoning."""
 
     text: str
 
 
-class ReplyReceived(_Event, frozen=True, tag="replied"):
+class ReplyReceived(_Event, frozen=True):
     """A reply is complete and recorded."""
 
     provider: str
@@ -104,25 +111,25 @@ class ReplyReceived(_Event, frozen=True, tag="replied"):
     usage: Usage | None = None
 
 
-class StreamBroken(_Event, frozen=True, tag="broke"):
+class StreamBroken(_Event, frozen=True):
     """A reply stream broke: none of its calls run, and it does not enter the history."""
 
     provider: str
     model: str
     why: str
-    will_retry: bool = msgspec.field(name="again")
+    will_retry: bool
 
 
-class CallQueued(_Event, frozen=True, tag="call-queued"):
+class CallQueued(_Event, frozen=True):
     """A tool call is queued. `summary` describes it in a few words."""
 
     id: str
     tool: str
     arguments: Any
-    summary: str = msgspec.field(default="", name="shown")
+    summary: str = ""
 
 
-class ApprovalRequested(_Event, frozen=True, tag="asks"):
+class ApprovalRequested(_Event, frozen=True):
     """The user is asked whether a call may run."""
 
     id: str
@@ -131,14 +138,14 @@ class ApprovalRequested(_Event, frozen=True, tag="asks"):
     detail: str = ""
 
 
-class CallStarted(_Event, frozen=True, tag="call-began"):
+class CallStarted(_Event, frozen=True):
     """A tool call starts to run."""
 
     id: str
     tool: str
 
 
-class CallProgress(_Event, frozen=True, tag="call-progress"):
+class CallProgress(_Event, frozen=True):
     """The latest progress line of a running tool."""
 
     id: str
@@ -146,7 +153,7 @@ class CallProgress(_Event, frozen=True, tag="call-progress"):
     text: str
 
 
-class CallEnded(_Event, frozen=True, tag="call-ended"):
+class CallEnded(_Event, frozen=True):
     """The outcome of a call. `text` is the result for the model; `cut` is how many characters were omitted from it.
 
     If the tool's actual result arrives later (`LateResult`) but before the next request, the model gets that instead.
@@ -160,14 +167,14 @@ class CallEnded(_Event, frozen=True, tag="call-ended"):
     cut: int = 0
 
 
-class LateResult(_Event, frozen=True, tag="late"):
+class LateResult(_Event, frozen=True):
     """A cancelled or timed-out tool returned after all; its result is recorded as evidence."""
 
     id: str
     tool: str
 
 
-class ConversationCompressed(_Event, frozen=True, tag="compressed"):
+class ConversationCompressed(_Event, frozen=True):
     """The history was compressed, from about `before` to `after` tokens. `why` is the error that required it."""
 
     strategy: str
@@ -176,14 +183,14 @@ class ConversationCompressed(_Event, frozen=True, tag="compressed"):
     why: str = ""
 
 
-class ExchangeEnded(_Event, frozen=True, tag="ended"):
+class ExchangeEnded(_Event, frozen=True):
     """An exchange ended. `text` is the answer, or the error in one line; `usage` is the sum over its turns.
 
     `finish` is the finish reason of the last reply; `retryable` is whether the same message may succeed later;
     `cause` is the kind of error, if known.
     """
 
-    outcome: ExchangeOutcome = msgspec.field(name="how")
+    outcome: ExchangeOutcome
     text: str
     turns: int
     usage: Usage

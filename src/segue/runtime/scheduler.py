@@ -64,13 +64,14 @@ class Limits(Struct, frozen=True):
 
     `output` is the maximum number of characters of all results of a batch.
     `timeout` is the maximum time of a call in seconds; if None, the tool's own timeout applies, or two minutes.
-    `steps` is the maximum number of turns in an exchange, `stream_retries` how often a broken reply is requested again.
+    `max_turns` is the maximum number of turns in an exchange.
+    `stream_retries` is how often a broken reply is requested again.
     """
 
     parallel: int = 8
     timeout: float | None = None
     output: int = 60_000
-    steps: int = 100
+    max_turns: int = 100
     stream_retries: int = 2
 
 

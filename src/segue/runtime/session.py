@@ -195,7 +195,7 @@ class Session:
         return ended
 
     async def _run_turns(self, turns: _ExchangeState) -> tuple[ExchangeOutcome, str]:
-        while turns.count < self.limits.steps:
+        while turns.count < self.limits.max_turns:
             turn = await self.run_turn()
             turns.count += 1
             turns.last, outcomes = turn.reply, turn.outcomes
@@ -213,8 +213,8 @@ class Session:
                 turns.paused.append(turns.last.text)
             else:
                 return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
-        count = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
-        return "steps", f"stopped after {count}, the limit for one prompt; send another one to continue"
+        count = "1 turn" if self.limits.max_turns == 1 else f"{self.limits.max_turns:,} turns"
+        return "max-turns", f"stopped after {count}, the limit for one prompt; send another one to continue"
 
     async def run_turn(self) -> Turn:
         """Request one reply, and run its calls as one batch."""

@@ -79,7 +79,7 @@ class SearchHit(Struct, frozen=True):
     title: str | None
     seq: int
     at: int
-    snippet: Snippet = msgspec.field(name="shown")
+    snippet: Snippet
 
 
 class Lease(Struct, frozen=True):
