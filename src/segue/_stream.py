@@ -402,7 +402,7 @@ class _EventMapper:
         return BlockEnd(index, call)
 
     def _map_start(self, event: BlockStart, call: ToolCall) -> list[Event]:
-        if self._sent.options.whole_calls or not call.name or self._calls.needs_whole_call(call):
+        if self._sent.options.buffer_tool_calls or not call.name or self._calls.needs_whole_call(call):
             self._held.add(event.index)
             return []
         return self._start_call(event.index, self._name_call(call))

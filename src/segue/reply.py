@@ -72,14 +72,14 @@ class ReplyOptions(msgspec.Struct, frozen=True):
 
     `model` is the model name that the caller gets. `salt` makes the ids of the reply's calls differ from those of any
     other exchange, even of one with the same request. `created` is the time of a reply that has none, in seconds since
-    1970. With `whole_calls`, a streamed call starts when it is complete.
+    1970. With `buffer_tool_calls`, a streamed call starts when it is complete.
     """
 
     model: str | None = None
     salt: str = ""
     reasoning: ReasoningMapper | None = None
     created: int | None = None
-    whole_calls: bool = False
+    buffer_tool_calls: bool = False
 
 
 class ReadReply(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ def test_estimate(caller: str, api: str) -> None:
 
 @pytest.mark.parametrize(("caller", "api"), PAIRS)
 def test_count_of_the_provider(caller: str, api: str) -> None:
-    shell = Shell(endpoint(api), counts="upstream")
+    shell = Shell(endpoint(api), token_counting="upstream")
     base = WIRES[api].base_api
     if base not in COUNTERS:
         assert shell.run(COUNT_PATHS[caller], count_body(caller)).status == 200
@@ -61,7 +61,7 @@ def test_estimate_where_the_provider_does_not_count(caller: str, api: str) -> No
         Response([], 0, failure=TransportError("timeout", "timed out")),
     ]
     for failed in failures:
-        answer = Shell(endpoint(api), counts="upstream").run(COUNT_PATHS[caller], count_body(caller), [failed])
+        answer = Shell(endpoint(api), token_counting="upstream").run(COUNT_PATHS[caller], count_body(caller), [failed])
         assert answer.status == 200
         assert count_of(caller, answer.body) > 0
 

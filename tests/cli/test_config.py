@@ -19,7 +19,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path)
     monkeypatch.chdir(made.folder)
     monkeypatch.setenv("HOME", str(made.home))
-    for name in ("SEGUE_MODEL", "SEGUE_ROUTE", "SEGUE_COMPRESS", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+    for name in ("SEGUE_MODEL", "SEGUE_STRATEGY", "SEGUE_COMPRESS", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     return made
 
@@ -52,12 +52,12 @@ def test_nearest_parent_config_is_used(project: Project, monkeypatch):
 
 
 def test_model_setting_overrides_outer_route(project: Project, monkeypatch):
-    project.write_user_config('models = ["a/a", "b/b"]\nroute = "round-robin"')
-    assert config.load().settings.route == "round-robin"
+    project.write_user_config('models = ["a/a", "b/b"]\nstrategy = "round-robin"')
+    assert config.load().settings.strategy == "round-robin"
     project.write_config('model = "kimi/b"')
-    assert config.load().settings.route is None
-    monkeypatch.setenv("SEGUE_ROUTE", "failover")
-    assert config.load().settings.route == "failover"
+    assert config.load().settings.strategy is None
+    monkeypatch.setenv("SEGUE_STRATEGY", "failover")
+    assert config.load().settings.strategy == "failover"
 
 
 def test_providers_are_merged_key_by_key(project: Project):
@@ -234,14 +234,14 @@ MISTAKES = {
     "[mcp.x]\nenv = []": "mcp.x: expected either command or url",
     '[mcp.x]\nurl = "a"\n[mcp.x.headers]\na = 3': "mcp.x.headers: expected text",
     '[prices."a/b"]\ninput = 1': "prices.a/b: missing setting output",
-    'route = "random"': "route: unknown value 'random'; known values: fixed, failover, round-robin, rules",
+    'strategy = "random"': "strategy: unknown value 'random'; known values: fixed, failover, round-robin, rules",
     'compress = "x"': "compress: unknown value 'x'; known values: dense,",
     'rules = "long"': "rules: expected a list",
     '[[rules]]\nwhen = "lang"\nmodel = "x"': "rules[0].when: unknown value 'lang'; known values: long,",
     '[[rules]]\nwhen = "long"\nmodel = "x"': "rules[0].tokens: required with",
     '[[rules]]\nwhen = "images"\nmodel = "x"\ntokens = 3': "rules[0].tokens: required with",
     '[[rules]]\nwhen = "images"': "rules[0]: expected either model or models",
-    "[providers.openai.models.x]\ninput = -1": "providers.openai.models.input: expected a number >= 0",
+    "[providers.openai.models.x]\ninput = -1": "providers.openai.models.x.input: expected a number >= 0",
 }
 
 
@@ -255,13 +255,13 @@ def test_config_error_names_file_and_key(project: Project, text):
 
 
 def test_a_mistake_in_a_variable_names_the_variable(project: Project, monkeypatch):
-    monkeypatch.setenv("SEGUE_ROUTE", "random")
-    with pytest.raises(BadInputError, match="SEGUE_ROUTE: unknown value 'random'"):
+    monkeypatch.setenv("SEGUE_STRATEGY", "random")
+    with pytest.raises(BadInputError, match="SEGUE_STRATEGY: unknown value 'random'"):
         config.load()
 
 
 def test_a_route_by_rules_needs_some(project: Project, monkeypatch):
-    monkeypatch.setenv("SEGUE_ROUTE", "rules")
+    monkeypatch.setenv("SEGUE_STRATEGY", "rules")
     with pytest.raises(BadInputError, match="has \\[\\[rules\\]\\]"):
         config.load()
     project.write_user_config('[[rules]]\nwhen = "otherwise"\nmodel = "kimi/x"')

@@ -27,7 +27,7 @@ CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
     "own provider with models": (f'{OWN}models = ["m"]\n', REAL, REAL),
     "own provider without models": (OWN, REFUSED, REFUSED),
     "settings of a shipped provider": ("[providers.openai]\nmax_tokens = 100\n", REFUSED, REFUSED),
-    "rules": (f'route = "rules"\n[[rules]]\nwhen = "otherwise"\nmodel = "own/m"\n{OWN}', REAL, REAL),
+    "rules": (f'strategy = "rules"\n[[rules]]\nwhen = "otherwise"\nmodel = "own/m"\n{OWN}', REAL, REAL),
     "routes only": (f'[[gateway.routes]]\nmodel = "r"\ntargets = ["own/m"]\n{OWN}', REFUSED, REAL),
     "routes of shipped servers only": ('[[gateway.routes]]\nmodel = "r"\ntargets = ["vllm/m"]\n', REFUSED, REAL),
     "aliases only": ('[aliases]\nfast = "anthropic/claude-sonnet-5"\n', REFUSED, REFUSED),
@@ -36,7 +36,7 @@ CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
         REFUSED,
         REFUSED,
     ),
-    "raw routes only": ('[[gateway.raw]]\npath = "/v1/embeddings"\nprovider = "vllm"\n', REFUSED, REAL),
+    "raw routes only": ('[[gateway.passthrough]]\npath = "/v1/embeddings"\nprovider = "vllm"\n', REFUSED, REAL),
 }
 EVERY_CONFIGURATION = pytest.mark.parametrize("name", CONFIGURATIONS)
 NOTE = "no API key is set and nothing is configured: the models are emulated, and their replies are invented"

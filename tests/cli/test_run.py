@@ -721,7 +721,7 @@ def test_rule_selects_the_model(project: Project, start_emulator):
     with segue.emulator.start("kimi", script="say Long.\n") as moon:
         place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
         project.write_config(
-            'route = "rules"\n[[rules]]\nwhen = "long"\ntokens = 500\nmodel = "kimi/kimi-k2.6"\n'
+            'strategy = "rules"\n[[rules]]\nwhen = "long"\ntokens = 500\nmodel = "kimi/kimi-k2.6"\n'
             '[[rules]]\nwhen = "otherwise"\nmodel = "anthropic/claude-sonnet-5"\n'
         )
         assert project.run("run", "-q", "--no-tools", "Hi", **place).lines == ["Short."]

@@ -124,31 +124,31 @@ def test_a_port_in_use_is_one_line(project: Project) -> None:
 @pytest.mark.parametrize(
     ("name", "entry", "hint"),
     [
-        ("hosts", "*", "'*' is not allowed: a web page could point its own domain at this machine"),
-        ("hosts", "", "is empty"),
-        ("hosts", " ", "is empty"),
-        ("hosts", "*.example.com", "wildcards are not supported; write each name"),
-        ("hosts", "llm.*", "wildcards are not supported"),
-        ("hosts", "https://llm.example.com", "write 'llm.example.com'"),
-        ("hosts", "https://llm.example.com:8443/v1", "write 'llm.example.com'"),
-        ("hosts", "llm.example.com/v1", "write 'llm.example.com'"),
-        ("hosts", "llm.example.com:8443", "write 'llm.example.com'"),
-        ("hosts", "[2001:db8::1]:80", "write '2001:db8::1'"),
-        ("hosts", "bücher.example", "'xn--bcher-kva.example'"),
-        ("hosts", "a b", "'a b' is not a host name"),
-        ("origins", "*", "'*' is not allowed: any web page could send requests"),
-        ("origins", "null", "'null' is not allowed: any web page"),
-        ("origins", "", "is empty"),
-        ("origins", "https://*.example.com", "wildcards are not supported; write each origin"),
-        ("origins", "ui.example.com", "such as 'https://ui.example.com'"),
-        ("origins", "https://ui.example.com/app", "is not an origin"),
-        ("origins", "https://ui.example.com:443", "is not an origin"),
+        ("allowed_hosts", "*", "'*' is not allowed: a web page could point its own domain at this machine"),
+        ("allowed_hosts", "", "is empty"),
+        ("allowed_hosts", " ", "is empty"),
+        ("allowed_hosts", "*.example.com", "wildcards are not supported; write each name"),
+        ("allowed_hosts", "llm.*", "wildcards are not supported"),
+        ("allowed_hosts", "https://llm.example.com", "write 'llm.example.com'"),
+        ("allowed_hosts", "https://llm.example.com:8443/v1", "write 'llm.example.com'"),
+        ("allowed_hosts", "llm.example.com/v1", "write 'llm.example.com'"),
+        ("allowed_hosts", "llm.example.com:8443", "write 'llm.example.com'"),
+        ("allowed_hosts", "[2001:db8::1]:80", "write '2001:db8::1'"),
+        ("allowed_hosts", "bücher.example", "'xn--bcher-kva.example'"),
+        ("allowed_hosts", "a b", "'a b' is not a host name"),
+        ("allowed_origins", "*", "'*' is not allowed: any web page could send requests"),
+        ("allowed_origins", "null", "'null' is not allowed: any web page"),
+        ("allowed_origins", "", "is empty"),
+        ("allowed_origins", "https://*.example.com", "wildcards are not supported; write each origin"),
+        ("allowed_origins", "ui.example.com", "such as 'https://ui.example.com'"),
+        ("allowed_origins", "https://ui.example.com/app", "is not an origin"),
+        ("allowed_origins", "https://ui.example.com:443", "is not an origin"),
     ],
 )
 def test_names_that_admit_anyone_or_no_one_are_refused(
     project: Project, name: str, entry: str, hint: str, others: list[str]
 ) -> None:
-    rest = [f"https://{each}" if name == "origins" else each for each in others]
+    rest = [f"https://{each}" if name == "allowed_origins" else each for each in others]
     project.write_user_config(f"[gateway]\n{name} = {json.dumps([*rest, entry], ensure_ascii=False)}\n")
     ended = project.run("serve", "--port", "0", "--emulated")
     assert is_one_line_error(ended), ended
@@ -203,12 +203,12 @@ def test_a_key_that_others_can_read_or_change_is_refused(project: Project, kind:
         ("port = 'x'", "gateway.port"),
         ("prot = 8787", "prot"),
         ("timeout = 0", "gateway.timeout"),
-        ("memory_megabytes = 0", "gateway.memory_megabytes"),
-        ("pending_megabytes = 0", "gateway.pending_megabytes"),
-        ("large_megabytes = -1", "gateway.large_megabytes"),
+        ("memory_mb = 0", "gateway.memory_mb"),
+        ("pending_mb = 0", "gateway.pending_mb"),
+        ("large_mb = -1", "gateway.large_mb"),
         ("max_messages = 0", "gateway.max_messages"),
         ("max_calls = 'x'", "gateway.max_calls"),
-        ("hosts = 'x'", "gateway.hosts"),
+        ("allowed_hosts = 'x'", "gateway.allowed_hosts"),
         ("certificate = '/missing/cert.pem'", "gateway.certificate"),
         ("certificate = '~/.config/segue/config.toml'", "gateway.certificate"),
         ("certificate = '~/.config/segue/config.toml'\nprivate_key = 'x'", "gateway.private_key"),
@@ -232,7 +232,7 @@ def test_mistakes_name_the_setting(project: Project, text: str, place: str) -> N
 
 
 def test_the_limits_of_bodies_are_settings(project: Project) -> None:
-    limits = "pending_megabytes = 1\nlarge_megabytes = 0\nmax_messages = 30\nmax_calls = 20\n"
+    limits = "pending_mb = 1\nlarge_megabytes = 0\nmax_messages = 30\nmax_calls = 20\n"
     project.write_user_config(f"[gateway]\n{limits}")
     message = {"role": "user", "content": "Hello there."}
     calls = [{"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(21)]
@@ -254,7 +254,8 @@ def test_the_limits_of_bodies_are_settings(project: Project) -> None:
 
 
 def test_a_project_file_without_trust_does_not_configure_it(project: Project) -> None:
-    text = '[gateway]\nhosts = ["evil.example"]\norigins = ["https://evil.example"]\nusage = "stolen.jsonl"\n'
+    text = '[gateway]\nallowed_hosts = ["evil.example"]\nallowed_origins = ["https://evil.example"]\n'
+    text += 'usage = "stolen.jsonl"\n'
     project.write_config(text + ROUTE.format("anthropic"))
     with start_segue(project, "serve", "--emulated", "--port", "0") as gateway:
         assert "is not trusted; ignored settings: gateway;" in gateway.line()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -17,7 +17,8 @@ from segue.emulator.steps import ScriptFunction
 from segue.gateway.client_keys import ClientKey
 from segue.gateway.raw_routes import RawRouteSettings
 from segue.gateway.routes import RouteSettings
-from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
+from segue.gateway.server import GatewayServer
+from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySettings
 from segue.wire.registry import WIRES
 
 KEYS = EnvelopeKeys(b"k" * 32)
@@ -51,6 +52,16 @@ def model_of(api: str) -> str:
     return f"test-{api}/{WIRES[api].default_model}"
 
 
+def build_server(
+    find: Callable[[str], Endpoint], loaded: GatewayRoutes, log: io.StringIO, **options: Any
+) -> GatewayServer:
+    """Return a gateway on a free port. `options` are fields of the settings, or of the context."""
+    names = {*GatewaySettings.__struct_fields__}
+    settings = GatewaySettings(port=0, **{name: value for name, value in options.items() if name in names})
+    context = {name: value for name, value in options.items() if name not in names}
+    return GatewayServer(settings, GatewayContext(find, lambda: loaded, KEYS, log_output=log, **context))
+
+
 @contextmanager
 def running_gateway(
     scripts: Mapping[str, str | ScriptFunction],
@@ -58,8 +69,8 @@ def running_gateway(
     routes: Sequence[RouteSettings] = (),
     default: Sequence[str] = (),
     clients: Sequence[ClientKey] = (),
-    raw: Sequence[RawRouteSettings] = (),
-    whole_calls: bool = False,
+    passthrough: Sequence[RawRouteSettings] = (),
+    buffer_tool_calls: bool = False,
     emulator_options: Mapping[str, Any] | None = None,
     options_of: Mapping[str, Mapping[str, Any]] | None = None,
     contexts: Mapping[str, int] | None = None,
@@ -92,10 +103,10 @@ def running_gateway(
             first,
             prefers_default=not routes,
             clients=tuple(clients),
-            raw=tuple(raw),
-            whole_calls=whole_calls,
+            passthrough=tuple(passthrough),
+            buffer_tool_calls=buffer_tool_calls,
         )
         log = io.StringIO()
-        server = GatewayServer(GatewaySettings(find, lambda: loaded, KEYS, port=0, log_output=log, **settings))
+        server = build_server(find, loaded, log, **settings)
         with server.running():
             yield Running(server, emulators, log)

@@ -122,12 +122,12 @@ class Resources:
         self.megabytes = int(values["VmRSS"]) / 1024
         self.threads = int(values["Threads"])
         self.files = count_files(process)
-        self.store_megabytes = sum(file.stat().st_size for file in store.parent.glob(f"{store.name}*")) / 2**20
+        self.store_mb = sum(file.stat().st_size for file in store.parent.glob(f"{store.name}*")) / 2**20
 
     def __str__(self) -> str:
         return (
             f"{self.megabytes:.0f} MB resident, {self.files} open files, {self.threads} threads, "
-            f"{self.store_megabytes:.1f} MB store"
+            f"{self.store_mb:.1f} MB store"
         )
 
 
@@ -154,7 +154,7 @@ def find_growth(samples: list[Resources]) -> list[str]:
         "open files": last.files > first.files + _MORE_FILES,
         "threads": last.threads > first.threads + _MORE_FILES,
         # The log of SQLite is written beside the file, and as large as the file at most.
-        "store": last.store_megabytes > 4 * _STORE_MEGABYTES,
+        "store": last.store_mb > 4 * _STORE_MEGABYTES,
     }
     return [f"{name} grew: {first}; then {last}" for name, has_grown in grown.items() if has_grown]
 

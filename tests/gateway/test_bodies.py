@@ -21,7 +21,6 @@ import pytest
 from backports import zstd
 
 import segue
-from segue.bridge.body_limits import BodyLimits
 from segue.bridge.bridge import Bridge
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery
@@ -251,7 +250,7 @@ def sending(gateway: Running, api: str, size: int) -> Generator[None]:
 
 @every_api
 def test_all_unread_bodies_together_are_bounded(api: str) -> None:
-    with serving(pending_memory=1_000_000) as gateway:
+    with serving(pending_mb=1_000_000 / 2**20) as gateway:
         with sending(gateway, "openai-chat", 400_000), sending(gateway, "anthropic", 400_000):
             body = body_of(api, text="x" * 300_000)
             for content in (body, iter([body])):
@@ -266,7 +265,7 @@ def test_all_unread_bodies_together_are_bounded(api: str) -> None:
 
 
 def test_many_connections_hold_no_more_than_the_bound() -> None:
-    with serving(pending_memory=1_000_000) as gateway, ExitStack() as stack:
+    with serving(pending_mb=1_000_000 / 2**20) as gateway, ExitStack() as stack:
         for _ in range(30):
             connection = stack.enter_context(connecting(gateway))
             connection.sendall(f"POST {PATHS['anthropic']} HTTP/1.1\r\nHost: localhost\r\n".encode())
@@ -286,8 +285,8 @@ def test_a_body_that_declares_too_much_is_refused_before_it_is_sent() -> None:
 @every_api
 def test_messages_and_calls_are_bounded(api: str) -> None:
     found: dict[str, str] = {}
-    for name, limits in {"messages": BodyLimits(messages=10), "tool calls": BodyLimits(calls=4)}.items():
-        with serving(body_limits=limits) as gateway:
+    for name, limits in {"messages": {"max_messages": 10}, "tool calls": {"max_calls": 4}}.items():
+        with serving(**limits) as gateway:
             # A Gemini or Bedrock body has as many messages as turns of the roles; Responses has an item for each.
             assert send(gateway, api, body_of(api, 4)).status_code == 200
             response = send(gateway, api, body_of(api, 5))
@@ -308,7 +307,7 @@ def test_a_session_of_10_000_messages_passes() -> None:
     "messages", [[1] * 50, [{"content": 1, "tool_calls": "x"}] * 50, "x" * 999, [[{"content": []}]] * 50]
 )
 def test_a_body_without_messages_is_an_ordinary_error(messages: Any) -> None:
-    with serving(body_limits=BodyLimits(2, 2)) as gateway:
+    with serving(max_messages=2, max_calls=2) as gateway:
         response = send(gateway, "openai-chat", json.dumps({"model": "any", "messages": messages}).encode())
         assert response.status_code in (400, 413)
 
@@ -328,7 +327,7 @@ def test_others_are_served_while_a_large_body_is_converted(monkeypatch: pytest.M
         return open_relay(self, method, path, headers, body, **options)
 
     monkeypatch.setattr(Bridge, "open", wait)
-    with serving(large_body=100_000) as gateway, ThreadPoolExecutor(1) as pool:
+    with serving(large_mb=100_000 / 2**20) as gateway, ThreadPoolExecutor(1) as pool:
         large = pool.submit(send, gateway, "anthropic", body_of("anthropic", text="x" * 200_000))
         assert begun.wait(PATIENCE)
         for api in PATHS:
@@ -369,7 +368,7 @@ def test_conversations_are_not_mixed_up_in_threads() -> None:
     sessions.clear()
     sys.setswitchinterval(1e-5)
     try:
-        with serving(60, large_body=0) as gateway:
+        with serving(60, large_mb=0) as gateway:
             assert run_sessions(gateway, 10) == expected
     finally:
         sys.setswitchinterval(interval)
@@ -389,7 +388,7 @@ def test_one_route_is_searched_for_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
         return find(self, query)
 
     monkeypatch.setattr(RouteTable, "find", note)
-    with serving(60, large_body=0) as gateway, ThreadPoolExecutor(8) as pool:
+    with serving(60, large_mb=0) as gateway, ThreadPoolExecutor(8) as pool:
         sent = list(pool.map(lambda _: send(gateway, "openai-chat", body_of("openai-chat")).status_code, range(16)))
     assert sent == [200] * 16
     assert most == [1] * 16
@@ -418,7 +417,7 @@ def test_a_stream_is_not_kept_open_by_a_relay_that_runs(monkeypatch: pytest.Monk
     monkeypatch.setattr(app, "_KEEP_ALIVE_SECONDS", 0.001)
     monkeypatch.setattr(ConversionThreads, "run", run_slowly)
     monkeypatch.setattr(ReplyRelay, "keep_alive", note)
-    with running_gateway({"openai-chat": "say One.\nwait 0.3\nsay Two."}, large_body=0) as gateway:
+    with running_gateway({"openai-chat": "say One.\nwait 0.3\nsay Two."}, large_mb=0) as gateway:
         body = {**json.loads(body_of("openai-chat")), "stream": True}
         response = httpx2.post(gateway.url + PATHS["openai-chat"], json=body, timeout=PATIENCE)
     assert segue.assemble(response.content, "openai-chat").text == "One.Two."
@@ -432,7 +431,7 @@ def test_replies_are_the_same_from_threads(api: str, stream: bool) -> None:
     """Calls, text and the retry of a failed request; the ids differ in each exchange."""
     script = "\n---\n".join(["error 500", 'say One.\ncall look {"n": 1}', "say Two."])
     replies: list[Any] = []
-    for settings in ({}, {"large_body": 0}):
+    for settings in ({}, {"large_mb": 0}):
         with running_gateway({"openai-chat": script}, **settings) as gateway:
             for _ in range(2):
                 path = PATHS[api]

@@ -61,8 +61,10 @@ def replay(recorded: Cell, cell: Cell) -> tuple[Script, str]:
     models = [f"test-{upstream}/{UPSTREAMS[upstream]}" for upstream in cell.upstreams]
     scripts = dict.fromkeys(cell.upstreams, script.reply)
     options = {"faults": task.faults, "on_request": script.add_record}
-    whole_calls = CLIENTS[row.program or cell.client].whole_calls
-    with running_gateway(scripts, default=models[:1], whole_calls=whole_calls, emulator_options=options) as gateway:
+    buffer_tool_calls = CLIENTS[row.program or cell.client].buffer_tool_calls
+    with running_gateway(
+        scripts, default=models[:1], buffer_tool_calls=buffer_tool_calls, emulator_options=options
+    ) as gateway:
         replies: list[dict[str, list[str]]] = []
         given: set[tuple[str, str]] = set()
         for request in load_sample(recorded):

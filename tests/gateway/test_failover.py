@@ -15,7 +15,7 @@ from segue.bridge.providers import Endpoint
 from segue.bridge.secret import Secret
 from segue.emulator.steps import CutStep, ErrorStep, ReplySteps, TextStep
 from segue.gateway.routes import RouteSettings
-from segue.gateway.server import GatewayRoutes
+from segue.gateway.settings import GatewayRoutes
 from tests.gateway.harness import Running, model_of, running_gateway
 
 FIRST, SECOND = model_of("openai-chat"), model_of("anthropic")
@@ -257,11 +257,11 @@ def test_target_that_is_changed_by_a_reload_loses_its_pause() -> None:
     with failing() as gateway:
         server = gateway.gateway.server
         routes = (RouteSettings((FIRST, SECOND), attempts=1),)
-        settings = server._settings
+        context = server._context
 
         def reload(key: str) -> None:
             def resolve(name: str) -> Endpoint:
-                return replace(settings.resolve(name), key=Secret(key))
+                return replace(context.resolve(name), key=Secret(key))
 
             server._configure(GatewayRoutes(routes, (SECOND,), resolve=resolve))
 

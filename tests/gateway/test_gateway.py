@@ -119,7 +119,9 @@ def test_keys_are_accepted_wherever_an_api_has_them() -> None:
 
 
 def test_configured_hosts_and_origins_are_served() -> None:
-    with running_gateway({"anthropic": HELLO}, hosts=("gate.example",), origins=("https://ui.example",)) as gateway:
+    with running_gateway(
+        {"anthropic": HELLO}, allowed_hosts=("gate.example",), allowed_origins=("https://ui.example",)
+    ) as gateway:
         assert get(gateway, "/v1/models", host="gate.example", origin="https://ui.example").status_code == 200
 
 

@@ -89,7 +89,7 @@ def test_a_request_id_that_is_none_is_replaced(given: str) -> None:
 )
 def test_model_names_can_not_forge_a_line(model: str, logged: str, tmp_path: Path) -> None:
     usage = tmp_path / "usage.jsonl"
-    with running_gateway({"anthropic": HELLO}, usage_file=usage) as gateway:
+    with running_gateway({"anthropic": HELLO}, usage=str(usage)) as gateway:
         body = json.dumps({**CHAT, "model": model}).encode()
         reply = httpx2.post(gateway.url + PATH, content=body, timeout=PATIENCE)
         if reply.status_code == 400:
@@ -123,7 +123,7 @@ def test_bodies_and_keys_are_not_logged(as_json: bool, tmp_path: Path) -> None:
     usage = tmp_path / "usage.jsonl"
     clients = (ClientKey("ada", hash_key("client-secret")),)
     scripts = {"anthropic": "say Reply-text.\n---\nerror 400 The key upstream-key is bad."}
-    with running_gateway(scripts, clients=clients, usage_file=usage, log_json=as_json) as gateway:
+    with running_gateway(scripts, clients=clients, usage=str(usage), log_json=as_json) as gateway:
         key = {"x-api-key": "client-secret"}
         secret = {**CHAT, "messages": [{"role": "user", "content": "prompt-text"}]}
         replies = [
@@ -188,7 +188,7 @@ def test_a_log_or_usage_file_that_can_not_be_written_fails_no_request(tmp_path: 
     RequestLog(output=Full()).write(record)
     RequestLog(output=log, usage_file=tmp_path).write(record)
     assert "the usage can't be written: is a directory" in log.getvalue()
-    with pytest.raises(InputError, match="usage"), running_gateway({"anthropic": HELLO}, usage_file=tmp_path):
+    with pytest.raises(InputError, match="usage"), running_gateway({"anthropic": HELLO}, usage=str(tmp_path)):
         pass
 
 

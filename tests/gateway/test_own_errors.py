@@ -112,7 +112,7 @@ def test_errors_of_bodies_hosts_and_paths() -> None:
     def post(gateway: Running, path: str, **headers: str) -> httpx2.Response:
         return httpx2.post(gateway.url + path, content=b"x" * 2000, headers=headers, timeout=30)
 
-    with running_gateway({"anthropic": HELLO}, pending_memory=1000) as gateway:
+    with running_gateway({"anthropic": HELLO}, pending_mb=1000 / 2**20) as gateway:
         forms: dict[str, Callable[[Any], Any]] = {
             "/v1/chat/completions": lambda body: body["error"]["type"],
             "/v1/messages?beta=true": lambda body: (body["type"], body["error"]["type"]),

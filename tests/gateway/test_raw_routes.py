@@ -21,8 +21,8 @@ from segue.errors import InputError
 from segue.gateway.client_keys import ClientKey, hash_key
 from segue.gateway.raw_exchange import find_usage
 from segue.gateway.raw_routes import RawRouteSettings, find_path_error
-from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
-from tests.gateway.harness import KEYS, Running, running_gateway
+from segue.gateway.settings import GatewayRoutes
+from tests.gateway.harness import Running, build_server, running_gateway
 from tests.gateway.test_hostile_clients import wait_until
 from tests.gateway.upstreams import Handler, Upstream, running_upstream
 
@@ -45,7 +45,7 @@ def raw_gateway(
     """Run a gateway whose provider `vendor` is a plain server."""
     import io
 
-    raw = options.pop("raw", (RawRouteSettings("/v1/embeddings", "vendor"),))
+    passthrough = options.pop("passthrough", (RawRouteSettings("/v1/embeddings", "vendor"),))
     clients = options.pop("clients", ())
     with running_upstream(answer) as upstream:
         providers = {"vendor": {"api": api, "base_url": upstream.url + base, "key_variable": "KEY"}}
@@ -53,15 +53,17 @@ def raw_gateway(
         def find(name: str) -> Endpoint:
             return resolve(name, {"KEY": "upstream-key"}, providers)
 
-        loaded = GatewayRoutes((), ("vendor/model",), prefers_default=True, clients=tuple(clients), raw=tuple(raw))
+        loaded = GatewayRoutes(
+            (), ("vendor/model",), prefers_default=True, clients=tuple(clients), passthrough=tuple(passthrough)
+        )
         log = io.StringIO()
-        server = GatewayServer(GatewaySettings(find, lambda: loaded, KEYS, port=0, log_output=log, **options))
+        server = build_server(find, loaded, log, **options)
         with server.running():
             yield Running(server, {}, log), upstream
 
 
 def test_embeddings_of_the_openai_sdk(tmp_path: Path) -> None:
-    with raw_gateway(usage_file=tmp_path / "usage.jsonl") as (gateway, upstream):
+    with raw_gateway(usage=str(tmp_path / "usage.jsonl")) as (gateway, upstream):
         client = openai.OpenAI(api_key="client-secret", base_url=f"{gateway.url}/v1", max_retries=0)
         reply = client.embeddings.create(model="e", input="text", encoding_format="float")
         assert reply.data[0].embedding == [0.25, 0.5]
@@ -91,7 +93,7 @@ def test_files_of_the_openai_sdk() -> None:
         else:
             handler.reply(data)
 
-    with raw_gateway(answer, raw=(RawRouteSettings("/v1", "vendor", name="rest"),)) as (gateway, upstream):
+    with raw_gateway(answer, passthrough=(RawRouteSettings("/v1", "vendor", name="rest"),)) as (gateway, upstream):
         client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
         assert client.files.create(file=("a.txt", b"x" * 2_000_000), purpose="batch").id == "file-1"
         assert len(upstream.requests[0].body) > 2_000_000
@@ -139,7 +141,7 @@ SPELLINGS = (
 def test_a_key_in_the_query_is_not_passed_on(name: str) -> None:
     clients = (ClientKey("ada", hash_key(CLIENT)),)
     kept = "monkey=1&keys=2&q=%FF%C3%A9"
-    with raw_gateway(clients=clients, raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with raw_gateway(clients=clients, passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
         queries = [
             *(f"{name}={QUOTED}", f"{name}={QUOTED}&{kept}", f"{kept}&{name}={QUOTED}", f"{kept};{name}={QUOTED}"),
             *(
@@ -172,7 +174,7 @@ def send_raw(url: str, *headers: str) -> int:
 
 @pytest.mark.parametrize("name", ["x-api-key", "X-Api-Key", "x_api_key", "X_API_KEY", "x_goog-api_key", "Api_Key"])
 def test_a_key_in_a_header_is_not_passed_on(name: str) -> None:
-    with raw_gateway(raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with raw_gateway(passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
         lines = [f"{name}: own-secret", f"{name}: own-secret-too", "x-custom: kept", "Cookie: own-secret"]
         assert send_raw(f"{gateway.url}/v1/files", *lines, "authorization: Basic own-secret") == 200
         (received,) = upstream.requests
@@ -183,7 +185,7 @@ def test_a_key_in_a_header_is_not_passed_on(name: str) -> None:
 
 def test_the_client_key_is_passed_on_nowhere() -> None:
     clients = (ClientKey("ada", hash_key(CLIENT)),)
-    with raw_gateway(clients=clients, raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with raw_gateway(clients=clients, passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
         odd = [f"x-trace: {CLIENT}", f"x-key-id: a {CLIENT} b", "x-custom: kept"]
         for query in (f"token={QUOTED}", f"a=1&token={CLIENT}", f"x={quote(QUOTED)}", f"a[{QUOTED}]=1"):
             status = send_raw(f"{gateway.url}/v1/files?{query}", f"x-api-key: {CLIENT}", *odd)
@@ -194,7 +196,7 @@ def test_the_client_key_is_passed_on_nowhere() -> None:
 
 
 def test_all_headers_that_the_connection_names_stay_on_it() -> None:
-    with raw_gateway(raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with raw_gateway(passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
         lines = ["connection: x-one", "connection: X-Two , x-three", "x-one: 1", "x-two: 2", "X-Three: 3", "x-four: 4"]
         assert send_raw(f"{gateway.url}/v1/files", *lines) == 200
         (received,) = upstream.requests
@@ -212,13 +214,13 @@ def test_all_headers_that_the_connection_names_stay_on_it() -> None:
     ],
 )
 def test_paths_below_a_prefix(settings: RawRouteSettings, path: str, sent: str) -> None:
-    with raw_gateway(raw=(settings,)) as (gateway, upstream):
+    with raw_gateway(passthrough=(settings,)) as (gateway, upstream):
         assert httpx2.get(gateway.url + path).status_code == 200
         assert [(request.method, request.path) for request in upstream.requests] == [("GET", sent)]
 
 
 def test_paths_that_segue_translates_are_not_raw() -> None:
-    with raw_gateway(raw=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with raw_gateway(passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
         assert httpx2.get(f"{gateway.url}/v1/models").json()["data"][0]["id"] == "vendor/model"
         assert httpx2.get(f"{gateway.url}/elsewhere").status_code == 404
         assert httpx2.get(f"{gateway.url}/v1x/files").status_code == 404
@@ -246,7 +248,10 @@ def test_other_paths_are_passed_on(path: str) -> None:
     "target", ["//evil.example/v1/files", "http://evil.example/v1/files", "/v1/files/../../x", "/v1/files/%2e%2e/x"]
 )
 def test_no_url_of_a_client_is_fetched(target: str) -> None:
-    with raw_gateway(raw=(RawRouteSettings("/v1", "vendor"), RawRouteSettings("/", "vendor"))) as (gateway, upstream):
+    with raw_gateway(passthrough=(RawRouteSettings("/v1", "vendor"), RawRouteSettings("/", "vendor"))) as (
+        gateway,
+        upstream,
+    ):
         parts = urlsplit(gateway.url)
         with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
             connection.sendall(f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
@@ -271,7 +276,7 @@ def test_both_bodies_are_streamed() -> None:
         for _ in range(64):
             yield b"x" * 2**16
 
-    with raw_gateway(echo, raw=(RawRouteSettings("/v1/audio", "vendor"),)) as (gateway, upstream):
+    with raw_gateway(echo, passthrough=(RawRouteSettings("/v1/audio", "vendor"),)) as (gateway, upstream):
         with httpx2.stream("POST", f"{gateway.url}/v1/audio/speech", content=body(), timeout=30) as response:
             chunks = response.iter_raw()
             assert next(chunks) == b"one"
@@ -310,8 +315,8 @@ def test_client_that_leaves_cancels_the_request() -> None:
 
 
 def test_large_uploads_are_refused() -> None:
-    raw = (RawRouteSettings("/v1/files", "vendor", max_megabytes=1),)
-    with raw_gateway(raw=raw) as (gateway, _):
+    raw = (RawRouteSettings("/v1/files", "vendor", max_mb=1),)
+    with raw_gateway(passthrough=raw) as (gateway, _):
         response = httpx2.post(f"{gateway.url}/v1/files", content=(b"x" * 2**18 for _ in range(8)), timeout=30)
         assert response.status_code == 413
         assert "1,048,576" in response.json()["error"]["message"]
@@ -339,7 +344,7 @@ def test_failures_have_the_form_of_the_callers_api() -> None:
             client.embeddings.create(model="e", input="text")
         assert raised.value.status_code == 502
     raw = (RawRouteSettings("/v1/messages/batches", "vendor"),)
-    with raw_gateway(reset, base="", api="anthropic", raw=raw) as (gateway, _):
+    with raw_gateway(reset, base="", api="anthropic", passthrough=raw) as (gateway, _):
         other = anthropic.Anthropic(api_key="x", base_url=gateway.url, max_retries=0)
         with pytest.raises(anthropic.InternalServerError) as failed:
             other.messages.batches.list()
@@ -379,7 +384,7 @@ def test_keys_and_limits_hold() -> None:
 def test_own_key_of_the_client() -> None:
     raw = (RawRouteSettings("/v1/embeddings", "vendor", auth="client"),)
     clients = (ClientKey("ada", hash_key("key-ada")),)
-    with raw_gateway(raw=raw, clients=clients) as (gateway, upstream):
+    with raw_gateway(passthrough=raw, clients=clients) as (gateway, upstream):
         url = f"{gateway.url}/v1/embeddings"
         refused = httpx2.post(url, json={}, headers={"authorization": "Bearer key-ada"})
         assert refused.status_code == 401
@@ -416,7 +421,7 @@ def test_settings_that_are_not_valid() -> None:
         with pytest.raises(ValueError, match="is not"):
             RawRouteSettings(path, provider)
     with (
-        pytest.raises(InputError, match=r"gateway.raw\[0\].provider"),
-        running_gateway({"anthropic": ""}, raw=(RawRouteSettings("/v1/files", "nowhere"),)),
+        pytest.raises(InputError, match=r"gateway.passthrough\[0\].provider"),
+        running_gateway({"anthropic": ""}, passthrough=(RawRouteSettings("/v1/files", "nowhere"),)),
     ):
         pass

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from segue.bridge.entries import EntryMemory
-from segue.cli.gateway_settings import load_table
+from segue.cli.gateway_settings import load_settings
 from segue.cli.streams import BadInputError
 from segue.errors import StoreError
 from segue.gateway.metrics import Metrics
@@ -99,14 +99,14 @@ def test_relative_store_begins_at_the_folder_of_its_file(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path / "below")
     file = tmp_path / ".segue.toml"
     file.write_text('[gateway]\nstore = "entries.db"\nworkers = 2\n')
-    assert load_table()[0].store is None
-    table, _ = load_table(trusting=True)
+    assert load_settings()[0].store is None
+    table, _ = load_settings(trusting=True)
     assert table.store == str(tmp_path / "entries.db")
     assert table.workers == 2
     file.write_text('[gateway]\nstore = "postgresql://host/db"\n')
     with pytest.raises(BadInputError, match="must be a file in a project file"):
-        load_table(trusting=True)
-    for line in ("workers = 0", "store_days = 0", "store_megabytes = 0"):
+        load_settings(trusting=True)
+    for line in ("workers = 0", "store_days = 0", "store_mb = 0"):
         file.write_text(f"[gateway]\n{line}\n")
         with pytest.raises(BadInputError, match=line.partition(" ")[0]):
-            load_table(trusting=True)
+            load_settings(trusting=True)

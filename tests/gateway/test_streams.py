@@ -16,8 +16,8 @@ import httpx2
 import pytest
 
 from segue.bridge.providers import Endpoint, resolve
-from segue.gateway.server import GatewayRoutes, GatewayServer, GatewaySettings
-from tests.gateway.harness import KEYS, Running, running_gateway
+from segue.gateway.settings import GatewayRoutes
+from tests.gateway.harness import Running, build_server, running_gateway
 from tests.gateway.test_hostile_clients import wait_until
 from tests.gateway.upstreams import Handler, Upstream, running_upstream
 
@@ -94,7 +94,7 @@ def plain_gateway(api: str, answer: Callable[[Handler], None]) -> Generator[tupl
 
         loaded = GatewayRoutes((), ("vendor/model",), prefers_default=True)
         log = io.StringIO()
-        server = GatewayServer(GatewaySettings(find, lambda: loaded, KEYS, port=0, log_output=log))
+        server = build_server(find, loaded, log)
         with server.running():
             yield Running(server, {}, log), upstream
 

@@ -92,7 +92,7 @@ def test_a_gateway_writes_what_is_read(tmp_path: Path) -> None:
         "anthropic": "say One.\n---\nerror 529 Busy.\n---\nerror 400 No.",
         "kimi": "say Two.\n---\nerror 400 No.",
     }
-    with running_gateway(scripts, routes=routes, usage_file=file) as gateway:
+    with running_gateway(scripts, routes=routes, usage=str(file)) as gateway:
 
         def post(path: str, **fields: object) -> int:
             body = {"model": "both", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 9, **fields}

@@ -1,4 +1,4 @@
-"""Routes with `whole_calls`: a call that is cut off never starts, for clients that keep what they got of it."""
+"""Routes with `buffer_tool_calls`: a call that is cut off never starts, for clients that keep what they got of it."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def stream(gateway: Running) -> str:
 
 @pytest.mark.parametrize("api", APIS)
 def test_cut_call_never_starts(api: str) -> None:
-    for whole_calls in (False, True):
-        routes = (RouteSettings((model_of(api),), attempts=1, whole_calls=whole_calls),)
+    for buffer_tool_calls in (False, True):
+        routes = (RouteSettings((model_of(api),), attempts=1, buffer_tool_calls=buffer_tool_calls),)
         with running_gateway({api: lambda _: CUT}, routes=routes) as gateway:
             text = stream(gateway)
         assert "Half" in text
         assert '"error"' in text
         assert "[DONE]" not in text
-        assert ('"tool_calls"' in text) != whole_calls
+        assert ('"tool_calls"' in text) != buffer_tool_calls
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_complete_calls_are_sent_in_order(api: str) -> None:
     with running_gateway({api: lambda _: WHOLE}) as gateway:
         # All routes of a gateway for one client have the setting, also after `segue route`.
-        gateway.server.table.configure((), default=(model_of(api),), prefers_default=True, whole_calls=True)
+        gateway.server.table.configure((), default=(model_of(api),), prefers_default=True, buffer_tool_calls=True)
         for models in ((), (model_of(api),)):
             gateway.server.table.override(models)
             text = stream(gateway)
@@ -53,7 +53,7 @@ def test_complete_calls_are_sent_in_order(api: str) -> None:
 
 def test_without_other_content_the_request_is_sent_again() -> None:
     replies = iter([CUT[1:], WHOLE])
-    routes = (RouteSettings((model_of("anthropic"),), attempts=2, whole_calls=True),)
+    routes = (RouteSettings((model_of("anthropic"),), attempts=2, buffer_tool_calls=True),)
     with running_gateway({"anthropic": lambda _: next(replies)}, routes=routes) as gateway:
         text = stream(gateway)
     assert '"error"' not in text
@@ -61,4 +61,4 @@ def test_without_other_content_the_request_is_sent_again() -> None:
 
 
 def test_opencode_gets_whole_calls() -> None:
-    assert [name for name, setup in CLIENTS.items() if setup.whole_calls] == ["opencode"]
+    assert [name for name, setup in CLIENTS.items() if setup.buffer_tool_calls] == ["opencode"]

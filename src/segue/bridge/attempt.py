@@ -141,7 +141,7 @@ class Attempt:
     def _sent_request(self) -> SentRequest:
         model = self._caller.model if self._route.keeps_model_name else None
         created = int(self._now.timestamp())
-        options = ReplyOptions(model, self._salt, self.sealer, created, self._route.whole_calls)
+        options = ReplyOptions(model, self._salt, self.sealer, created, self._route.buffer_tool_calls)
         return self.converted.prepare_reply(options)
 
     def check_encoding(self) -> ProviderError | None:

@@ -125,7 +125,7 @@ class CountRelay(Relay):
         keyed = use_caller_key(self._endpoint, caller) if route.pass_credentials else self._endpoint
         self._status = 0
         self._chunks: list[bytes] = []
-        counted = keyed is not None and route.counts == "upstream" and WIRES[keyed.api].base_api in COUNTERS
+        counted = keyed is not None and route.token_counting == "upstream" and WIRES[keyed.api].base_api in COUNTERS
         self._endpoint = keyed or self._endpoint
         self.actions = self.guard(self.send if counted else self._estimate)
 

@@ -69,7 +69,7 @@ class Route(Struct, frozen=True):
     caller: str | None = None
     policy: Policy = Policy()
     cache: CachePolicy = "auto"
-    counts: CountPolicy = "estimate"
+    token_counting: CountPolicy = "estimate"
     attempts: int = 1
     """How often a request is sent to each target, at most."""
     pass_credentials: bool = False
@@ -81,7 +81,7 @@ class Route(Struct, frozen=True):
     """Whether the name of the request has no route of its own."""
     envelopes: bool = True
     """Whether the reasoning of other APIs is sealed for the caller and restored from what it sends back."""
-    whole_calls: bool = False
+    buffer_tool_calls: bool = False
     """Whether a streamed call starts when it is complete: some clients keep a call that was cut off."""
 
 

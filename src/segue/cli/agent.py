@@ -268,7 +268,7 @@ class Agent:
     def _build_route(self, log: ConversationLog | None = None) -> Route:
         """Return the route; where no model can be used, it is the last one of the conversation."""
         settings, given = self.providers.config.settings, self._options.models
-        if settings.route == "rules" and not given and not self._options.emulated:
+        if settings.strategy == "rules" and not given and not self._options.emulated:
             self.model_reason = "by rules"
             rules = [
                 RoutingRule(rule.when, tuple(map(self.endpoint, rule.model_names)), rule.tokens or 0)
@@ -287,7 +287,7 @@ class Agent:
         is_served = bool(given) and given[0] in self._served
         is_configured = choice.names == settings.model_names and not given and not choice.is_emulated
         why = "the model that the server has" if is_served and not choice.is_emulated else choice.why
-        return self._make_route(choice.names, why, settings.route if is_configured else None)
+        return self._make_route(choice.names, why, settings.strategy if is_configured else None)
 
     def _resume_model(self, log: ConversationLog) -> None:
         """Put the conversation's last model first, unless one is named, or the route is round-robin or by rules."""

@@ -96,8 +96,8 @@ def load(*, trusting: bool = False, confirm: ConfirmTrust | None = None) -> Conf
     merged = layers[0]
     for lower in layers[1:]:
         merged = _merge_settings(merged, lower)
-    if merged.route == "rules" and not merged.rules:
-        raise BadInputError(f'route = "rules", but neither {_PROJECT_FILE} nor {user_file()} has [[rules]]')
+    if merged.strategy == "rules" and not merged.rules:
+        raise BadInputError(f'strategy = "rules", but neither {_PROJECT_FILE} nor {user_file()} has [[rules]]')
     return Config(merged, sources)
 
 
@@ -244,7 +244,7 @@ def _merge_settings(upper: Settings, lower: Settings) -> Settings:
             name: _merge_set(ModelOptions, upper.model_tables.get(name), lower.model_tables.get(name))
             for name in (*lower.model_tables, *upper.model_tables)
         },
-        route=upper.route if upper.model_names else _first_set(upper.route, lower.route),
+        strategy=upper.strategy if upper.model_names else _first_set(upper.strategy, lower.strategy),
         store=_first_set(upper.store, lower.store),
         compress=_first_set(upper.compress, lower.compress),
         rules=upper.rules or lower.rules,

@@ -276,7 +276,7 @@ def _store_facts(facts: _EventFacts, read: SegmentedConversation, lease: Lease |
         events=dict(facts.kinds),
         messages=facts.messages,
         lease=f"since {format_time(lease.since)}, until {format_time(lease.expires)}" if lease else None,
-        calls=dict(read.facts.call_states),
+        calls={**read.facts.call_states},
         pending_calls=[f"{call.name} [{call.id}]" for call in read.state.chat.pending],
         compressions=facts.compressions,
         broken_replies=facts.broken_replies,

@@ -34,7 +34,7 @@ def choose_models(
     If something is configured, but no model: raise `InputError`, or where none is `required` return no names.
     """
     settings = known.config.settings
-    rules = settings.rules if settings.route == "rules" else ()
+    rules = settings.rules if settings.strategy == "rules" else ()
     names = tuple(given) or settings.model_names or tuple(name for rule in rules for name in rule.model_names)
     if names and not emulated:
         return ModelChoice(names, "" if given else known.config.model_source() if settings.model_names else "by rules")
@@ -73,6 +73,6 @@ def _find_problem(known: Providers) -> str | None:
             require_key([known.endpoint(name)])
         except InputError as error:
             return str(error)
-    has_routes = settings.gateway.get("routes") or settings.gateway.get("raw")
+    has_routes = settings.gateway.get("routes") or settings.gateway.get("passthrough")
     is_configured = settings.providers or with_key or has_routes or settings.aliases or settings.rules
     return "no model is configured: set model, or pass -m PROVIDER/MODEL" if is_configured else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from segue.cli import options, streams
 from segue.cli.streams import BadInputError
@@ -21,22 +22,21 @@ if TYPE_CHECKING:
     from segue.gateway.client_keys import ClientKey
     from segue.gateway.raw_routes import RawRouteSettings
     from segue.gateway.routes import RouteSettings
-    from segue.gateway.server import GatewayRoutes, GatewayServer
+    from segue.gateway.server import GatewayServer
+    from segue.gateway.settings import GatewayRoutes
 
 EMULATED = "emulated/"
 _EMULATED = "the models are emulated: their replies are not those of real models"
-_HOST, _PORT = "127.0.0.1", 8787
 
 
 @options.command("serve", json_help="Log JSON lines, one for each request.")
 @click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="Default model (repeatable: fallbacks).")
-@click.option("--host", metavar="H", help=f"Address to listen on (default: {_HOST}).")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help=f"Port (default: {_PORT}).")
+@click.option("--host", metavar="H", help="Address to listen on (default: 127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Port (default: 8787).")
 @click.option("--emulated", is_flag=True, help="Serve emulated models: without key, network or cost.")
-@click.option("--usage", type=click.Path(path_type=Path), metavar="FILE", help="Append usage to a file of JSON lines.")
+@click.option("--usage", metavar="FILE", help="Append usage to a file of JSON lines.")
 @click.option("--store", metavar="FILE|URL", help="Keep reasoning and responses in SQLite or PostgreSQL.")
 @click.option("--workers", type=click.IntRange(1, 64), metavar="N", help="Processes (default: 1; more need a store).")
-@click.option("--log-json", is_flag=True, help="As --json.")
 @click.option("--log-bodies", type=click.Path(path_type=Path), metavar="FILE", help="Append all bodies to a file.")
 @click.option("--worker", "is_worker", is_flag=True, hidden=True)
 @click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml for this run.")
@@ -46,10 +46,9 @@ def command(
     host: str | None,
     port: int | None,
     emulated: bool,
-    usage: Path | None,
+    usage: str | None,
     store: str | None,
     workers: int | None,
-    log_json: bool,
     log_bodies: Path | None,
     is_worker: bool,
     trusting: bool,
@@ -65,133 +64,96 @@ def command(
       segue serve -m moonshot/kimi-k2.6
       ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
     """
-    from segue.bridge.body_limits import BodyLimits
-    from segue.cli.gateway_settings import client_key_file, load_client_keys, load_table
-    from segue.cli.model_choice import EMULATED_NOTE, choose_models
-    from segue.cli.providers import Providers
-    from segue.errors import InputError
-    from segue.gateway.server import GatewayServer, GatewaySettings
+    from segue.cli.gateway_settings import client_key_file, load_client_keys, load_settings
+    from segue.cli.model_choice import EMULATED_NOTE
+    from segue.gateway.server import GatewayServer
+    from segue.gateway.settings import GatewayContext
     from segue.gateway.workers import read_seat, report_ready
-    from segue.store.entries import EntryLimits
     from segue.store.envelope_keys import load_envelope_keys
 
     seat = read_seat() if is_worker else None
-    table, loaded = load_table(trusting=trusting)
-    # With a model on the command line, the routes of the configuration are left out anyway.
-    needs_trust = not models and not emulated
-    _check_trust(loaded, needs_trust=needs_trust)
+    settings, loaded = load_settings(trusting=trusting)
+    routes = _Routes(models, loaded, emulated=emulated, trusting=trusting)
     if loaded.untrusted_file is not None and seat is None:
         streams.print_message(loaded.untrusted_file.describe_ignored())
-    known = Providers(loaded)
-    choice = choose_models(known, models, emulated=emulated, required=False)
-    resolver = ModelResolver(known, emulated=choice.is_emulated)
-
-    note = None if not choice.is_emulated else _EMULATED if emulated else EMULATED_NOTE
-
-    def load() -> GatewayRoutes:
-        try:
-            current, reloaded = load_table(trusting=trusting)
-            _check_trust(reloaded, needs_trust=needs_trust)
-            fresh = Providers(reloaded)
-            routes = () if models else current.routes
-            needs_default = bool(models) or not (routes or current.raw)
-            default = choose_models(fresh, models, emulated=emulated, required=needs_default)
-            if default.is_emulated != resolver.is_emulated:
-                kind = "emulated" if resolver.is_emulated else "real"
-                raise InputError(f"the gateway was started with {kind} models: start segue serve again")
-            return load_routes(
-                default.names,
-                resolver.with_providers(fresh),
-                prefers_default=bool(models) or default.is_emulated,
-                needs_key=needs_default,
-                routes=routes,
-                raw=current.raw,
-                clients=load_client_keys(),
-            )
-        except BadInputError as error:
-            raise InputError(error.message) from None
-
-    def load_clients() -> tuple[ClientKey, ...]:
-        try:
-            return load_client_keys()
-        except BadInputError as error:
-            raise InputError(error.message) from None
-
+    note = None if not routes.is_emulated else _EMULATED if emulated else EMULATED_NOTE
+    given = {"host": host, "port": port, "usage": usage, "store": store, "workers": workers}
+    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
+    context = GatewayContext(
+        routes.resolver.resolve,
+        routes.load,
+        load_envelope_keys(warn=streams.print_message),
+        client_key_file(),
+        load_client_keys,
+        log_json=as_json,
+        body_file=log_bodies,
+        is_emulated=routes.is_emulated,
+    )
     try:
-        server = GatewayServer(
-            GatewaySettings(
-                resolver.resolve,
-                load,
-                load_envelope_keys(warn=streams.print_message),
-                client_key_file(),
-                load_clients,
-                host=next(name for name in (host, table.host, _HOST) if name is not None),
-                port=table.port or _PORT if port is None else port,
-                hosts=table.hosts,
-                origins=table.origins,
-                certificate=_find_file(table.certificate, "certificate"),
-                private_key=_find_file(table.private_key, "private_key"),
-                behind_proxy=table.behind_proxy,
-                timeout=table.timeout,
-                first_byte=table.first_byte,
-                memory=table.memory_megabytes * 2**20,
-                pending_memory=table.pending_megabytes * 2**20,
-                large_body=table.large_megabytes * 2**20,
-                body_limits=BodyLimits(table.max_messages, table.max_calls),
-                store=store or table.store,
-                store_limits=EntryLimits(table.store_megabytes * 2**20, table.store_days * 86_400),
-                workers=workers or table.workers,
-                log_json=as_json or log_json,
-                usage_file=usage or (Path(table.usage).expanduser() if table.usage else None),
-                body_file=log_bodies,
-                is_emulated=resolver.is_emulated,
-            ),
-            seat,
-        )
+        server = GatewayServer(settings, context, seat)
         if seat is not None:
             server.run(report_ready)
-        elif (workers or table.workers) > 1:
-            number = server.run_workers(_worker_command(), lambda: _print_opening(server, note))
-            raise click.exceptions.Exit(128 + number)
+        elif settings.workers > 1:
+            # `-P` keeps the working folder off the path.
+            worker = [sys.executable, "-P", "-m", "segue", *sys.argv[1:], "--worker"]
+            raise click.exceptions.Exit(128 + server.run_workers(worker, lambda: _print_opening(server, note)))
         else:
             server.run(lambda: _print_opening(server, note))
     finally:
-        resolver.close()
+        routes.resolver.close()
 
 
-def _check_trust(loaded: Config, *, needs_trust: bool) -> None:
-    """Raise `BadInputError` if the routes are in a project file that is not trusted: other models would be served."""
-    file = loaded.untrusted_file
-    if needs_trust and file is not None and "gateway" in file.ignored:
-        raise BadInputError(
-            f"{file.path} has settings of the gateway and is not trusted: segue trust shows and trusts it, "
-            "--trust does so for this run"
+class _Routes:
+    """Loads the routes of a gateway: at the start, and again at each reload. `models` are those of the command line."""
+
+    def __init__(self, models: Sequence[str], loaded: Config, *, emulated: bool, trusting: bool) -> None:
+        from segue.cli.model_choice import choose_models
+        from segue.cli.providers import Providers
+
+        self._models = models
+        self._emulated = emulated
+        self._trusting = trusting
+        self._check_trust(loaded)
+        known = Providers(loaded)
+        self.is_emulated = choose_models(known, models, emulated=emulated, required=False).is_emulated
+        self.resolver = ModelResolver(known, emulated=self.is_emulated)
+
+    def load(self) -> GatewayRoutes:
+        from segue.cli.gateway_settings import load_client_keys, load_settings
+        from segue.cli.model_choice import choose_models
+        from segue.cli.providers import Providers
+        from segue.errors import InputError
+
+        settings, loaded = load_settings(trusting=self._trusting)
+        self._check_trust(loaded)
+        providers = Providers(loaded)
+        routes = () if self._models else settings.routes
+        needs_default = bool(self._models) or not (routes or settings.passthrough)
+        default = choose_models(providers, self._models, emulated=self._emulated, required=needs_default)
+        if default.is_emulated != self.is_emulated:
+            kind = "emulated" if self.is_emulated else "real"
+            raise InputError(f"the gateway was started with {kind} models: start segue serve again")
+        return load_routes(
+            default.names,
+            self.resolver.with_providers(providers),
+            prefers_default=bool(self._models) or default.is_emulated,
+            needs_key=needs_default,
+            routes=routes,
+            passthrough=settings.passthrough,
+            clients=load_client_keys(),
         )
 
+    def _check_trust(self, loaded: Config) -> None:
+        """Raise `BadInputError` if the routes are in a project file that is not trusted: other models would be served.
 
-def _find_file(name: str | None, setting: str) -> Path | None:
-    if name is None:
-        return None
-    file = Path(name).expanduser()
-    if not file.is_file():
-        raise BadInputError(f"gateway.{setting}: {file} is not a file")
-    return file
-
-
-def _worker_command() -> list[str]:
-    """Return the command of a worker: this one with the same options. `-P` keeps the working folder off the path."""
-    context = click.get_current_context()
-    arguments: list[str] = []
-    for option in context.command.params:
-        value: object = context.params.get(option.name or "")
-        name = option.opts[-1]
-        if isinstance(value, tuple):
-            arguments += [part for one in cast("tuple[object, ...]", value) for part in (name, str(one))]
-        elif value is True:
-            arguments.append(name)
-        elif value is not None and value is not False:
-            arguments += [name, str(value)]
-    return [sys.executable, "-P", "-m", "segue", "serve", *arguments, "--worker"]
+        With a model on the command line, the routes of the configuration are left out anyway.
+        """
+        file = loaded.untrusted_file
+        if file is not None and "gateway" in file.ignored and not self._models and not self._emulated:
+            raise BadInputError(
+                f"{file.path} has settings of the gateway and is not trusted: segue trust shows and trusts it, "
+                "--trust does so for this run"
+            )
 
 
 class ModelResolver:
@@ -236,18 +198,18 @@ def load_routes(
     prefers_default: bool = True,
     needs_key: bool = True,
     routes: Sequence[RouteSettings] = (),
-    raw: Sequence[RawRouteSettings] = (),
+    passthrough: Sequence[RawRouteSettings] = (),
     clients: Sequence[ClientKey] = (),
 ) -> GatewayRoutes:
     """Return the routes of a gateway. With `needs_key`, one of the default models must have a key."""
     from segue.cli.model_choice import require_key
-    from segue.gateway.server import GatewayRoutes
+    from segue.gateway.settings import GatewayRoutes
 
     if needs_key and not resolver.is_emulated:
         require_key([resolver.resolve(name) for name in default])
     return GatewayRoutes(
         routes=tuple(routes),
-        raw=tuple(raw),
+        passthrough=tuple(passthrough),
         default=tuple(default),
         prefers_default=prefers_default,
         aliases=resolver.aliases,

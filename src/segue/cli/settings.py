@@ -1,7 +1,7 @@
 """Parses and validates configuration files. An error is one line with the file, the key and the reason.
 
 model = "anthropic/claude-sonnet-4-5"     # or models = ["…", "…"], tried in this order
-route = "failover"                         # or fixed, round-robin, rules
+strategy = "failover"                      # or fixed, round-robin, rules
 store = "~/chats.db"
 compress = "dense"
 
@@ -43,10 +43,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections import abc
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -57,13 +60,12 @@ from segue.errors import InputError
 from segue.specs.prices import Prices
 
 T = TypeVar("T", bound=Struct)
-TOptions = TypeVar("TOptions", bound="OptionSettings")
 NonEmptyText = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
 Money = Annotated[float, Meta(ge=0)]
-RouteName: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
-Strategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
+RoutingStrategy: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
+CompressionStrategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
 When: TypeAlias = Literal["long", "images", "otherwise"]
 SandboxMode: TypeAlias = Literal["on", "network", "off"]
 
@@ -75,12 +77,6 @@ _TYPE_NAMES = {
     "array": "a list",
     "object": "a table",
     "null": "nothing",
-}
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "route": get_args(RouteName),
-    "compress": get_args(Strategy),
-    "when": get_args(When),
-    "sandbox": get_args(SandboxMode),
 }
 _KEY_NAMES = frozenset({"api_key", "apikey", "key", "token", "secret", "auth_token", "api_token"})
 _KEY_HINT = (
@@ -228,9 +224,9 @@ class Settings(Struct, frozen=True):
     models: tuple[NonEmptyText, ...] = ()
     model_tables: Mapping[str, ModelOptions] = {}
     """The tables `[models."provider/model"]`, if `models` is a table and not a list."""
-    route: RouteName | None = None
+    strategy: RoutingStrategy | None = None
     store: NonEmptyText | None = None
-    compress: Strategy | None = None
+    compress: CompressionStrategy | None = None
     rules: tuple[RoutingRuleSettings, ...] = ()
     providers: Mapping[str, ProviderSettings] = {}
     tools: ToolSettings = ToolSettings()
@@ -264,114 +260,105 @@ def parse(file: Path, data: bytes) -> Settings:
         raise BadInputError(f"can't read {file}: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInputError(f"{file} is not TOML: {error}") from None
-    settings = _Reader(f"{file}: ").read_settings(values)
+    settings = TableReader(f"{file}: ").read_settings(values)
     if settings.model is not None and settings.models:
         raise BadInputError(f"{file}: set either model or models, not both")
     return settings
 
 
 def from_variables(variables: Mapping[str, str]) -> Settings:
-    """Read `SEGUE_MODEL` (comma-separated), `SEGUE_ROUTE` and `SEGUE_COMPRESS`."""
+    """Read `SEGUE_MODEL` (comma-separated), `SEGUE_STRATEGY` and `SEGUE_COMPRESS`."""
     values: dict[str, Any] = {
-        name: value for name in ("route", "compress") if (value := variables.get(f"SEGUE_{name.upper()}"))
+        name: value for name in ("strategy", "compress") if (value := variables.get(f"SEGUE_{name.upper()}"))
     }
     models = [name.strip() for name in variables.get("SEGUE_MODEL", "").split(",")]
     values["models"] = [name for name in models if name]
-    return _Reader("SEGUE_", str.upper).read_settings(values)
+    return TableReader("SEGUE_", str.upper).read_settings(values)
 
 
-class _Reader:
-    """Converts tables to structs one by one, so that an error names the full path of the setting."""
+class TableReader:
+    """Converts tables to structs from the inside out, so that an error names the full path of the setting."""
 
     def __init__(self, prefix: str, format_path: Callable[[str], str] = str) -> None:
         self._prefix = prefix
         self._format_path = format_path
 
     def read_settings(self, values: dict[str, Any]) -> Settings:
-        self._check_keys(values, Settings, "")
-        model_tables: dict[str, Any] = {}
-        if isinstance(values.get(_MODEL_TABLES), dict):
-            model_tables = {_MODEL_TABLES: values[_MODEL_TABLES]}
+        tables = values.get(_MODEL_TABLES)
+        if isinstance(tables, dict):
             values = {name: value for name, value in values.items() if name != _MODEL_TABLES}
-        tables = {
-            "model_tables": self._check_options(
-                self._read_tables(model_tables, _MODEL_TABLES, ModelOptions), _MODEL_TABLES
-            ),
-            "providers": {
-                name: self._check_provider(name, provider)
-                for name, provider in self._check_options(
-                    self._read_tables(values, "providers", ProviderSettings), "providers"
-                ).items()
-            },
-            "mcp": {
-                name: self._check_server(name, server)
-                for name, server in self._read_tables(values, "mcp", McpServerSettings).items()
-            },
-            "prices": self._read_tables(values, "prices", Price),
-            "tools": self._read_table(values.get("tools", {}), ToolSettings, "tools"),
-            "rules": self._read_rules(values.get("rules", [])),
-        }
-        plain = self._read_table({name: value for name, value in values.items() if name not in tables}, Settings, "")
-        return msgspec.structs.replace(plain, **tables)
+        settings = self.read(values, Settings, "")
+        if isinstance(tables, dict):
+            models: Any = self._read_nested(cast("object", tables), Mapping[str, ModelOptions], _MODEL_TABLES)
+            settings = msgspec.structs.replace(settings, model_tables=models)
+        self._check_options(settings.model_tables, _MODEL_TABLES)
+        self._check_options(settings.providers, "providers")
+        for name, provider in settings.providers.items():
+            self._check_provider(name, provider)
+        for name, server in settings.mcp.items():
+            if bool(server.program) == bool(server.url):
+                raise self._error(f"mcp.{name}", "expected either command or url")
+        for index, rule in enumerate(settings.rules):
+            if (rule.model is not None) == bool(rule.models):
+                raise self._error(f"rules[{index}]", "expected either model or models")
+            if (rule.when == "long") != (rule.tokens is not None):
+                raise self._error(f"rules[{index}].tokens", 'required with when = "long", not allowed otherwise')
+        return settings
 
-    def _read_tables(self, values: dict[str, Any], name: str, kind: type[T]) -> dict[str, T]:
-        tables: object = values.get(name, {})
-        if not isinstance(tables, dict):
-            raise self._error(name, "expected a table")
-        return {
-            key: self._read_table(table, kind, f"{name}.{key}")
-            for key, table in cast("dict[str, object]", tables).items()
-        }
+    def read(self, value: object, kind: type[T], path: str) -> T:
+        """Read a table."""
+        if not isinstance(value, dict):
+            raise self._error(path, "expected a table")
+        table, types = cast("dict[str, object]", value), _field_types(kind)
+        self._check_keys(table, kind, path)
+        read = {key: self._read_nested(item, types[key], f"{path}.{key}") for key, item in table.items()}
+        try:
+            return msgspec.convert(read, kind)
+        except msgspec.ValidationError as error:
+            message, _, location = str(error).partition(" - at `$")
+            location = location.rstrip("`").replace("[...]", "")
+            known = _find_choices(types.get(re.sub(r"\[.*", "", location.lstrip("."))))
+            raise self._error(path + location, _format_validation_error(message, known)) from None
 
-    def _check_provider(self, name: str, provider: ProviderSettings) -> ProviderSettings:
+    def _read_nested(self, value: object, kind: Any, path: str) -> object:
+        """Read the tables in a value. Any other value is validated together with the table that it is in."""
+        if isinstance(kind, type) and issubclass(kind, Struct):
+            return self.read(value, kind, path)
+        origin, arguments = get_origin(kind), get_args(kind)
+        if origin in (Union, UnionType):
+            mapping = next((each for each in arguments if get_origin(each) is abc.Mapping), None)
+            if mapping is None or not isinstance(value, dict):
+                return value
+            return self._read_nested(cast("object", value), mapping, path)
+        if origin is abc.Mapping and _is_struct(arguments[1]):
+            if not isinstance(value, dict):
+                raise self._error(path, "expected a table")
+            tables = cast("dict[str, object]", value)
+            return {name: self.read(table, arguments[1], f"{path}.{name}") for name, table in tables.items()}
+        if origin is tuple and _is_struct(arguments[0]):
+            if not isinstance(value, list):
+                raise self._error(path, f"expected a list of tables, [[{path.lstrip('.')}]]")
+            items = enumerate(cast("list[object]", value))
+            return tuple(self.read(item, arguments[0], f"{path}[{index}]") for index, item in items)
+        return value
+
+    def _check_provider(self, name: str, provider: ProviderSettings) -> None:
         from segue.bridge.providers import validate_settings
 
         try:
             validate_settings(name, provider.to_dict())
         except InputError as error:
             raise self._error(error.path, error.message) from None
-        return provider
 
-    def _check_options(self, tables: dict[str, TOptions], path: str) -> dict[str, TOptions]:
+    def _check_options(self, tables: Mapping[str, OptionSettings], path: str) -> None:
         for name, table in tables.items():
             try:
                 parse_options(table.values)
             except InputError as error:
                 raise self._error(f"{path}.{name}", str(error)) from None
-        return tables
-
-    def _check_server(self, name: str, server: McpServerSettings) -> McpServerSettings:
-        if bool(server.program) == bool(server.url):
-            raise self._error(f"mcp.{name}", "expected either command or url")
-        return server
-
-    def _read_rules(self, tables: object) -> tuple[RoutingRuleSettings, ...]:
-        if not isinstance(tables, list):
-            raise self._error("rules", "expected a list of tables, [[rules]]")
-        rules = [
-            self._read_table(table, RoutingRuleSettings, f"rules[{index}]")
-            for index, table in enumerate(cast("list[object]", tables))
-        ]
-        for index, rule in enumerate(rules):
-            if (rule.model is not None) == bool(rule.models):
-                raise self._error(f"rules[{index}]", "expected either model or models")
-            if (rule.when == "long") != (rule.tokens is not None):
-                raise self._error(f"rules[{index}].tokens", 'required with when = "long", not allowed otherwise')
-        return tuple(rules)
-
-    def _read_table(self, value: object, kind: type[T], path: str) -> T:
-        if not isinstance(value, dict):
-            raise self._error(path, "expected a table")
-        self._check_keys(cast("dict[str, object]", value), kind, path)
-        try:
-            return msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            message, _, location = str(error).partition(" - at `$")
-            path += location.rstrip("`").replace("[...]", "")
-            raise self._error(path, _format_validation_error(message, path.rpartition(".")[2])) from None
 
     def _check_keys(self, keys: Iterable[str], kind: type[Struct], path: str) -> None:
-        names = [name for name in kind.__struct_fields__ if name != "model_tables"]
+        names = [name for name in _field_types(kind) if name != "model_tables"]
         for key in keys:
             if key not in names:
                 if kind is ProviderSettings and key in _KEY_NAMES:
@@ -384,15 +371,31 @@ class _Reader:
         return BadInputError(f"{self._prefix}{self._format_path(path.lstrip('.'))}{separator}{text}")
 
 
+@cache
+def _field_types(kind: type[Struct]) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+
+
+def _is_struct(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def _find_choices(kind: Any) -> tuple[str, ...]:
+    """Return the values of a Literal type, or of one in a union."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return next((found for each in get_args(kind) if (found := _find_choices(each))), ())
+
+
 def _describe_types(names: list[str]) -> str:
     kept = [name for name in names if name != "null"] or names
     return " or ".join(_TYPE_NAMES.get(name, name) for name in kept)
 
 
-def _format_validation_error(message: str, key: str) -> str:
+def _format_validation_error(message: str, choices: Sequence[str]) -> str:
     """Rewrite msgspec's message in terms of TOML."""
     message = re.sub(r"`(\w+(?: \| \w+)*)`", lambda match: _describe_types(match[1].split(" | ")), message)
     message = message.replace("of length >= 1", "that is not empty").replace("Invalid enum value", "unknown value")
     message = message.replace("Object missing required field", "missing setting")
-    known = f"; known values: {', '.join(_CHOICES[key])}" if message.startswith("unknown value") else ""
+    known = f"; known values: {', '.join(choices)}" if choices and message.startswith("unknown value") else ""
     return message[:1].lower() + message[1:] + known

@@ -18,7 +18,7 @@ from typing import TextIO
 import click
 
 from segue import private_files
-from segue.errors import format_os_error
+from segue.errors import InputError, format_os_error
 
 STDIO = "-"
 FOLDER_GONE = "the current folder no longer exists; change to another one"
@@ -34,7 +34,7 @@ _PATH_ERRNOS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENO
 _ARGUMENTS = frozenset({"api", "profile", "source", "target", "tool_format"})
 
 
-class BadInputError(click.ClickException):
+class BadInputError(click.ClickException, InputError):
     """The input can't be read or is invalid."""
 
     exit_code = 2

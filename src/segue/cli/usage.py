@@ -32,11 +32,11 @@ def command(file: str | None, *, as_json: bool) -> None:
       segue usage usage.jsonl
       segue usage --json
     """
-    from segue.cli.gateway_settings import load_table
+    from segue.cli.gateway_settings import load_settings
     from segue.cli.providers import Providers
     from segue.gateway.usage import read_usage
 
-    table, loaded = load_table()
+    table, loaded = load_settings()
     name = file or table.usage
     if name is None:
         raise BadInputError("no usage file: name one, or set usage in [gateway]")

@@ -28,7 +28,8 @@ from segue.view.sanitize import sanitize_line
 if TYPE_CHECKING:
     from segue.bridge.providers import Endpoint
     from segue.gateway.client_setups import ClientSetup, Launch
-    from segue.gateway.server import GatewayRoutes, GatewayServer
+    from segue.gateway.server import GatewayServer
+    from segue.gateway.settings import GatewayRoutes
 
 _PREFIX = "segue-with-"
 _OWNER = "owner"
@@ -107,7 +108,8 @@ class _Session:
         from segue.bridge.envelopes import EnvelopeKeys
         from segue.cli import providers
         from segue.cli.model_choice import EMULATED_NOTE, choose_models
-        from segue.gateway.server import GatewayServer, GatewaySettings
+        from segue.gateway.server import GatewayServer
+        from segue.gateway.settings import GatewayContext, GatewaySettings
         from segue.store.envelope_keys import load_envelope_keys
 
         # Printing starts nothing, so it leaves nothing in the user's folders.
@@ -118,16 +120,15 @@ class _Session:
         if known.config.untrusted_file is not None:
             streams.print_message(known.config.untrusted_file.describe_ignored())
         with open(log or os.devnull, "a", encoding="utf-8", errors="backslashreplace") as output:  # noqa: PTH123  the null device is not a path of the user
-            settings = GatewaySettings(
+            context = GatewayContext(
                 resolver.resolve,
                 lambda: self._adapt(load_routes(choice.names, resolver)),
                 keys,
-                port=0,
                 log_output=output,
                 is_emulated=resolver.is_emulated,
             )
             try:
-                server = GatewayServer(settings)
+                server = GatewayServer(GatewaySettings(port=0), context)
                 target = server.table.targets[0]
                 own_model = self._setup.model and self._setup.model.find(os.environ, Path.cwd())
                 is_kept = own_model is None or not server.table.is_chosen(own_model)
@@ -149,7 +150,7 @@ class _Session:
         from segue.gateway.client_keys import ClientKey, hash_key
 
         key = ClientKey(self._setup.name, hash_key(self._key))
-        return msgspec.structs.replace(routes, clients=(key,), whole_calls=self._setup.whole_calls)
+        return msgspec.structs.replace(routes, clients=(key,), buffer_tool_calls=self._setup.buffer_tool_calls)
 
     def _prepare(self, server: GatewayServer, target: Endpoint, own_model: str | None, *, prints: bool) -> Launch:
         from segue.gateway.client_setups import SetupContext

@@ -81,7 +81,7 @@ class ModelSetting(Struct, frozen=True):
 class ClientSetup(Struct, frozen=True):
     """A coding client: its program, how it is installed, and how it is started.
 
-    `whole_calls`: the client keeps a call of a broken stream, so it gets calls only when they are complete.
+    `buffer_tool_calls`: the client keeps a call of a broken stream, so it gets calls only when they are complete.
     `newer_flags` are flags that its older versions do not have. `model` is None where the flags and files of the start
     decide the model anyway.
     """
@@ -90,7 +90,7 @@ class ClientSetup(Struct, frozen=True):
     program: str
     package: str
     prepare: Callable[[SetupContext], Launch]
-    whole_calls: bool = False
+    buffer_tool_calls: bool = False
     newer_flags: tuple[str, ...] = ()
     model: ModelSetting | None = None
     installer: str = "npm install -g"
@@ -300,7 +300,7 @@ CLIENTS: Mapping[str, ClientSetup] = {
         ClientSetup("codex", "codex", "@openai/codex", _prepare_codex, newer_flags=("--no-daemon",)),
         ClientSetup("gemini", "gemini", "@google/gemini-cli", _prepare_gemini, model=_GEMINI_MODEL),
         ClientSetup("qwen", "qwen", "@qwen-code/qwen-code", _prepare_qwen),
-        ClientSetup("opencode", "opencode", "opencode-ai", _prepare_opencode, whole_calls=True),
+        ClientSetup("opencode", "opencode", "opencode-ai", _prepare_opencode, buffer_tool_calls=True),
         ClientSetup("pi", "pi", "@earendil-works/pi-coding-agent", _prepare_pi),
         ClientSetup("copilot", "copilot", "@github/copilot", _prepare_copilot),
         ClientSetup("cline", "cline", "cline", _prepare_cline),

@@ -115,7 +115,7 @@ def find_host_error(host: str) -> str | None:
 def check_names(hosts: Sequence[str], origins: Sequence[str]) -> None:
     """Raise `InputError` for hosts and origins that no request can match, and for wildcards."""
     for index, host in enumerate(hosts):
-        path = f"gateway.hosts[{index}]"
+        path = f"gateway.allowed_hosts[{index}]"
         if host == "*":
             why = "a web page could point its own domain at this machine and so reach the gateway"
             raise InputError(f"'*' is not allowed: {why}; write the names in the URLs of your clients", path=path)
@@ -126,7 +126,7 @@ def check_names(hosts: Sequence[str], origins: Sequence[str]) -> None:
         if (problem := find_host_error(host)) is not None:
             raise InputError(problem, path=path)
     for index, origin in enumerate(origins):
-        path = f"gateway.origins[{index}]"
+        path = f"gateway.allowed_origins[{index}]"
         if origin in ("*", "null"):
             why = "any web page could send requests to the gateway, and read the replies"
             raise InputError(f"{origin!r} is not allowed: {why}; write the origins of your pages", path=path)

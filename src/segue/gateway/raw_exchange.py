@@ -82,7 +82,7 @@ async def _run_exchange(
     if endpoint.lacks_key:
         await response.send_error(401, missing_key_error(endpoint).message)
         return None
-    upload = _Upload(receive, route.settings.max_megabytes * 2**20, timeout)
+    upload = _Upload(receive, route.settings.max_mb * 2**20, timeout)
     path = route.build_path(request.path, request.query, request.client_key)
     headers = request_headers(request.headers, request.client_key)
     http_request = raw_request(endpoint, request.method, path, headers, now=datetime.now(UTC))

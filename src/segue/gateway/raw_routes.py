@@ -36,7 +36,7 @@ _FORWARDED = "x-forwarded-"
 
 
 class RawRouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """A `[[gateway.raw]]` table: requests at `path` and below it go to `provider`.
+    """A `[[gateway.passthrough]]` table: requests at `path` and below it go to `provider`.
 
     `to` replaces `path` in the provider's URL. With `always`, requests that segue could translate are passed on too.
     """
@@ -45,9 +45,9 @@ class RawRouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
     provider: str
     name: str = ""
     to: str | None = None
-    auth: Literal["route", "client"] = "route"
+    auth: Literal["gateway", "client"] = "gateway"
     always: bool = False
-    max_megabytes: Annotated[int, Meta(ge=1)] = 512
+    max_mb: Annotated[int, Meta(ge=1)] = 512
 
     def __post_init__(self) -> None:
         for key, path in (("path", self.path), ("to", self.to or "/")):
@@ -84,7 +84,7 @@ def build_raw_routes(routes: Sequence[RawRouteSettings], resolve: Callable[[str]
     """Resolve the providers; raise `InputError` for one that is unknown, or that signs each body."""
     built: list[RawRoute] = []
     for index, settings in enumerate(routes):
-        path = f"gateway.raw[{index}].provider"
+        path = f"gateway.passthrough[{index}].provider"
         try:
             endpoint = resolve(f"{settings.provider}/raw")
         except InputError as error:

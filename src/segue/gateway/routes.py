@@ -39,10 +39,10 @@ class RouteSettings(Conditions, frozen=True, forbid_unknown_fields=True):
     balance: Balance = "failover"
     caller: str | None = None
     cache: CachePolicy = "auto"
-    counts: CountPolicy = "estimate"
+    token_counting: CountPolicy = "estimate"
     attempts: Annotated[int, Meta(ge=1)] = _ATTEMPTS
-    auth: Literal["route", "client"] = "route"
-    whole_calls: bool = False
+    auth: Literal["gateway", "client"] = "gateway"
+    buffer_tool_calls: bool = False
     policy: Policy = Policy()
 
     def __post_init__(self) -> None:
@@ -77,11 +77,11 @@ class _Row:
             caller=settings.caller,
             policy=settings.policy,
             cache=settings.cache,
-            counts=settings.counts,
+            token_counting=settings.token_counting,
             attempts=settings.attempts,
             pass_credentials=settings.auth == "client",
             is_default=is_default,
-            whole_calls=settings.whole_calls,
+            buffer_tool_calls=settings.buffer_tool_calls,
         )
 
 
@@ -118,7 +118,7 @@ class RouteTable:
         self._default: _Row | None = None
         self._prefers_default = False
         self._override: _Row | None = None
-        self._whole_calls = False
+        self._buffers_tool_calls = False
         self._names = _Names(resolve)
 
     def configure(
@@ -129,13 +129,13 @@ class RouteTable:
         prefers_default: bool = False,
         aliases: Mapping[str, str] | None = None,
         resolve: Callable[[str], Endpoint] | None = None,
-        whole_calls: bool = False,
+        buffer_tool_calls: bool = False,
     ) -> None:
         """Replace the routes; raise `InputError` if a target can't be resolved, and keep the old ones then.
 
         `resolve` replaces the one that the table was made with: the providers may have changed too.
         `default` are the targets of names that are unknown; with `prefers_default`, of all names without a provider.
-        `whole_calls` is that of all routes.
+        `buffer_tool_calls` is that of all routes.
         """
         names = _Names(resolve or self._names.resolve, aliases or {})
         rows = tuple(
@@ -146,7 +146,7 @@ class RouteTable:
         default_row = _build_row(settings, "model", names) if default else None
         with self._lock:
             self._rows, self._default, self._names = rows, default_row, names
-            self._prefers_default, self._whole_calls = prefers_default, whole_calls
+            self._prefers_default, self._buffers_tool_calls = prefers_default, buffer_tool_calls
 
     def override(self, models: Sequence[str]) -> tuple[str, ...]:
         """Serve all names without a provider with these models from now on; with none, with the routes again.
@@ -171,7 +171,7 @@ class RouteTable:
     def find(self, query: RouteQuery) -> Route:
         """Return the route of a request; raise `InputError` if there is none."""
         route = self._find(query)
-        return msgspec.structs.replace(route, whole_calls=True) if self._whole_calls else route
+        return msgspec.structs.replace(route, buffer_tool_calls=True) if self._buffers_tool_calls else route
 
     def _find(self, query: RouteQuery) -> Route:
         with self._lock:

@@ -7,26 +7,19 @@ import gc
 import os
 import secrets
 import signal
-import ssl
 import threading
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
-from typing import IO, Any
-
-from msgspec import Struct
+from typing import Any
 
 from segue.bridge.body_limits import BodyLimits
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
-from segue.bridge.envelopes import EnvelopeKeys
-from segue.bridge.failover import FIRST_BYTE, TargetPauses
-from segue.bridge.providers import Endpoint
+from segue.bridge.failover import TargetPauses
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.conversion.sessions import conversations
 from segue.errors import InputError, ProviderError
@@ -34,18 +27,18 @@ from segue.gateway.app import Gateway
 from segue.gateway.bodies import BodyMemory
 from segue.gateway.body_log import BodyLog
 from segue.gateway.client_key_file import ClientKeyFile
-from segue.gateway.client_keys import ClientKey
 from segue.gateway.clients import ClientGate
 from segue.gateway.control import Control
 from segue.gateway.conversions import ConversionThreads
-from segue.gateway.guard import Guard, check_names, find_host_error
+from segue.gateway.guard import Guard
 from segue.gateway.limits import ProcessLimits
 from segue.gateway.metrics import Metrics
 from segue.gateway.raw_exchange import RawRoutes
-from segue.gateway.raw_routes import RawRouteSettings, build_raw_routes
+from segue.gateway.raw_routes import build_raw_routes
 from segue.gateway.request_log import RequestLog
-from segue.gateway.routes import RouteSettings, RouteTable
+from segue.gateway.routes import RouteTable
 from segue.gateway.run_file import RunFile, metrics_prefix, pauses_file, route_file, write_run_file
+from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySettings
 from segue.gateway.shared_entries import SharedEntries
 from segue.gateway.shared_limits import SharedLimits
 from segue.gateway.shared_metrics import SharedMetrics
@@ -53,112 +46,16 @@ from segue.gateway.shared_pauses import SharedPauses
 from segue.gateway.shared_route import SharedRoute
 from segue.gateway.workers import Supervisor, WorkerSeat
 from segue.http_client import HttpClient
-from segue.http_server import HttpLimits, HttpServer, bind, format_url, start_in_thread
-from segue.private_files import read_private
+from segue.http_server import HttpServer, bind, format_url, start_in_thread
 from segue.processes import start_time
 from segue.runtime.http_shell import HttpShell
 from segue.store.entries import EntryLimits
 from segue.store.entry_stores import open_entries
 
-DEFAULT_PORT = 8787
 _DRAIN_SECONDS = 30
 _BACKLOG = 512
 # New objects before garbage is searched for; Python's own value is 700.
 _GARBAGE_THRESHOLD = 20_000
-
-
-class GatewayRoutes(Struct, frozen=True):
-    """The part of the settings that a reload replaces."""
-
-    routes: tuple[RouteSettings, ...] = ()
-    default: tuple[str, ...] = ()
-    prefers_default: bool = False
-    aliases: Mapping[str, str] = {}
-    clients: tuple[ClientKey, ...] = ()
-    raw: tuple[RawRouteSettings, ...] = ()
-    whole_calls: bool = False
-    resolve: Callable[[str], Endpoint] | None = None
-    """Returns the endpoint of a model name, where providers were loaded again; None: that of the settings."""
-
-
-class GatewaySettings(Struct, frozen=True):
-    """All settings of a gateway.
-
-    `resolve` returns the endpoint of a model name, `load_routes` the routes of the configuration. `hosts` and `origins`
-    are those of `Guard`. `behind_proxy` states that a proxy with TLS is in front, where the address is not loopback.
-    `store` is the file or `postgresql://` URL of the entries; without it they are in memory, up to half of `memory`
-    bytes. The other half is for conversations that were converted. `pending_memory` is the size of all bodies that
-    are not converted yet; one of more than `large_body` bytes is converted in a thread. `timeout` is the longest
-    silence of a provider in seconds, `first_byte` that before a streamed response begins, where another target is free.
-    """
-
-    resolve: Callable[[str], Endpoint]
-    load_routes: Callable[[], GatewayRoutes]
-    keys: EnvelopeKeys
-    client_file: Path | None = None
-    """The file with the client keys: when it changes, `load_clients` loads them, even if the routes are not valid."""
-    load_clients: Callable[[], Sequence[ClientKey]] = tuple
-    host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    certificate: Path | None = None
-    private_key: Path | None = None
-    behind_proxy: bool = False
-    log_json: bool = False
-    log_output: IO[str] | None = None
-    usage_file: Path | None = None
-    body_file: Path | None = None
-    timeout: float = 600.0
-    first_byte: float = FIRST_BYTE
-    memory: int = 512 * 2**20
-    pending_memory: int = 256 * 2**20
-    large_body: int = 2 * 2**20
-    body_limits: BodyLimits = BodyLimits()
-    store: str | None = None
-    store_limits: EntryLimits = EntryLimits()
-    workers: int = 1
-    is_emulated: bool = False
-    connections: HttpLimits = HttpLimits()
-    clock: Callable[[], float] = time.time
-    """The clock of the pauses of targets, the same in all workers."""
-
-    def validate(self, clients: Sequence[ClientKey]) -> None:
-        """Raise `InputError` for settings that would admit clients from outside without a key, or lose reasoning."""
-        if (not self.host.strip() or {*self.host} & {*"*/:"}) and (problem := find_host_error(self.host)) is not None:
-            raise InputError(f"{problem}; 0.0.0.0 stands for all addresses of this machine", path="host")
-        check_names(self.hosts, self.origins)
-        if self.workers > 1 and os.name != "posix":
-            raise InputError("more than one worker needs a POSIX system", path="workers")
-        if self.workers > 1 and self.store is None:
-            raise InputError(
-                "more than one worker needs a store: the reasoning of a reply to a Chat Completions client is kept "
-                "there, and its next request may reach another worker; set --store FILE",
-                path="workers",
-            )
-        if _is_loopback(self.host):
-            return
-        if self.is_emulated:
-            raise InputError("emulated models are served on loopback only", path="host")
-        if not clients:
-            raise InputError(
-                "an address other than loopback needs client keys: segue keys client add NAME", path="host"
-            )
-        if self.certificate is None and not self.behind_proxy:
-            raise InputError(
-                "an address other than loopback needs TLS: set certificate and private_key, or behind_proxy = true",
-                path="host",
-            )
-
-
-def _check_certificate(certificate: Path, private_key: Path | None, warn: Callable[[str], None]) -> None:
-    """Raise `InputError` if TLS can't be set up. An encrypted key is refused: a server has no prompt for a password."""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key, password=lambda: "")
-    except (OSError, ValueError) as error:
-        reason = "they do not match" if "MISMATCH" in str(error) else "a certificate and its key in PEM are needed"
-        raise InputError(f"TLS can't be set up with {certificate}: {reason}", path="gateway.certificate") from None
-    read_private(private_key or certificate, warn)
 
 
 class GatewayServer:
@@ -167,19 +64,19 @@ class GatewayServer:
     With a `seat` it is one of several workers, which share a socket, a token and the route.
     """
 
-    def __init__(self, settings: GatewaySettings, seat: WorkerSeat | None = None) -> None:
+    def __init__(self, settings: GatewaySettings, context: GatewayContext, seat: WorkerSeat | None = None) -> None:
         self._settings = settings
+        self._context = context
         self._seat = seat
-        loaded = settings.load_routes()
-        settings.validate(loaded.clients)
-        self._log = RequestLog(as_json=settings.log_json, usage_file=settings.usage_file, output=settings.log_output)
-        if settings.certificate is not None:
-            _check_certificate(settings.certificate, settings.private_key, self._log.write_message)
+        loaded = context.load_routes()
+        settings.validate(loaded.clients, is_emulated=context.is_emulated)
+        self._log = RequestLog(as_json=context.log_json, usage_file=settings.usage_file, output=context.log_output)
+        settings.check_certificate(self._log.write_message)
         self._log.check_usage_file()
-        self._bodies = BodyLog(settings.body_file, self._log.write_message) if settings.body_file is not None else None
+        self._bodies = BodyLog(context.body_file, self._log.write_message) if context.body_file is not None else None
         if self._bodies is not None:
             self._bodies.check()
-        self.table = RouteTable(settings.resolve)
+        self.table = RouteTable(context.resolve)
         self._raw = RawRoutes(self._open_client, settings.timeout)
         self._configure(loaded)
         self.socket = seat.open_socket() if seat is not None else bind(settings.host, settings.port, _BACKLOG)
@@ -189,22 +86,22 @@ class GatewayServer:
         self._route = SharedRoute(self.table.override, self.reload, route_file(run_file) if run_file else None)
         self._client: HttpClient | None = None
         self._server: HttpServer | None = None
-        self._conversions = ConversionThreads(settings.large_body)
+        self._conversions = ConversionThreads(settings.large_size)
         self._routing = threading.Lock()
         pauses = SharedPauses(pauses_file(run_file)) if run_file else None
-        self._pauses = TargetPauses(settings.clock, pauses, self._report_key)
+        self._pauses = TargetPauses(context.clock, pauses, self._report_key)
         self._metrics = Metrics(lambda: self._pauses.find_paused(self.table.targets))
         self._shared_metrics = SharedMetrics(self._metrics, metrics_prefix(run_file)) if run_file else None
         self._shared = self._open_entries()
-        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory // 2)
+        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory_size)
         self._limits = SharedLimits(self._shared) if self._shared is not None else None
         self._clients = ClientGate(
             loaded.clients,
-            always_needs_key=not _is_loopback(settings.host),
+            always_needs_key=not settings.is_loopback,
             limits=self._limits or ProcessLimits(),
         )
         self._client_file = ClientKeyFile(
-            settings.client_file, settings.load_clients, self._clients, self._log.write_message
+            context.client_file, context.load_clients, self._clients, self._log.write_message
         )
         self.app = self._build_app()
 
@@ -213,9 +110,8 @@ class GatewayServer:
         settings, where = self._settings, self._settings.store
         if where is None:
             return None
-        entries = SharedEntries(
-            lambda: open_entries(where, settings.store_limits), self._metrics, self._log.write_message
-        )
+        limits = EntryLimits(settings.store_size, settings.store_days * 86_400)
+        entries = SharedEntries(lambda: open_entries(where, limits), self._metrics, self._log.write_message)
         if self._seat is None:
             try:
                 entries.open()
@@ -228,17 +124,17 @@ class GatewayServer:
         settings = self._settings
         bridge = Bridge(
             Router(self._find_route, self.table.list_models),
-            keys=settings.keys,
+            keys=self._context.keys,
             now=lambda: datetime.now(UTC),
             random=secrets.token_bytes,
-            body_limits=settings.body_limits,
+            body_limits=BodyLimits(settings.max_messages, settings.max_calls),
             pauses=self._pauses,
             first_byte=settings.first_byte,
         )
         return Gateway(
             bridge,
             self._open_shell,
-            guard=Guard(hosts=settings.hosts, origins=settings.origins),
+            guard=Guard(hosts=settings.allowed_hosts, origins=settings.allowed_origins),
             clients=self._clients,
             control=Control(
                 self.token,
@@ -252,7 +148,7 @@ class GatewayServer:
             refresh=self._refresh,
             metrics=self._metrics,
             log=self._log,
-            memory=BodyMemory(settings.pending_memory),
+            memory=BodyMemory(settings.pending_size),
             conversions=self._conversions,
             bodies=self._bodies,
         )
@@ -300,19 +196,19 @@ class GatewayServer:
 
     def reload(self) -> None:
         """Load routes and client keys again; raise `InputError` and keep the old ones if they are not valid."""
-        loaded = self._settings.load_routes()
+        loaded = self._context.load_routes()
         self._configure(loaded)
         self._client_file.replace(loaded.clients, is_reload=True)
 
     def _configure(self, loaded: GatewayRoutes) -> None:
-        raw = build_raw_routes(loaded.raw, loaded.resolve or self._settings.resolve)
+        raw = build_raw_routes(loaded.passthrough, loaded.resolve or self._context.resolve)
         self.table.configure(
             loaded.routes,
             default=loaded.default,
             prefers_default=loaded.prefers_default,
             aliases=loaded.aliases,
             resolve=loaded.resolve,
-            whole_calls=loaded.whole_calls,
+            buffer_tool_calls=loaded.buffer_tool_calls,
         )
         self._raw.replace(raw)
 
@@ -320,7 +216,7 @@ class GatewayServer:
         """Return the state for `/readyz` and `segue route`."""
         return {
             "url": self.url,
-            "emulated": self._settings.is_emulated,
+            "emulated": self._context.is_emulated,
             "models": [entry.name for entry in self.table.list_models()],
             **({} if self._shared is None else {"store": "failing" if self._shared.is_failing else "ok"}),
         }
@@ -329,7 +225,7 @@ class GatewayServer:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
         if threading.current_thread() is threading.main_thread():
             _collect_less_garbage()
-            conversations.limit(self._settings.memory // 2)
+            conversations.limit(self._settings.memory_size)
         with asyncio.Runner(loop_factory=_find_loop_factory()) as runner:
             runner.run(self.serve(on_ready))
 
@@ -364,10 +260,10 @@ class GatewayServer:
         settings = self._settings
         server = self._server = HttpServer(
             self.app,
-            settings.connections,
+            self._context.connections,
             has_date=True,
-            certificate=settings.certificate,
-            private_key=settings.private_key,
+            certificate=settings.certificate_file,
+            private_key=settings.private_key_file,
             drain_seconds=_DRAIN_SECONDS,
         )
         loop = asyncio.get_running_loop()
@@ -386,7 +282,7 @@ class GatewayServer:
                 await self._close()
 
     def _describe_run(self) -> RunFile:
-        certificate = self._settings.certificate
+        certificate = self._settings.certificate_file
         file = str(certificate.absolute()) if certificate else ""
         return RunFile(self.url, self.token, os.getpid(), file, start_time(os.getpid()))
 
@@ -408,11 +304,3 @@ def _collect_less_garbage() -> None:
     """Search for cyclic garbage less often: an exchange leaves hardly any, and what is loaded by now stays in use."""
     gc.freeze()
     gc.set_threshold(_GARBAGE_THRESHOLD)
-
-
-def _is_loopback(host: str) -> bool:
-    """Return whether an address to listen on is reached from this machine only."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

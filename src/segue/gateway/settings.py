@@ -1,0 +1,184 @@
+"""The settings of a gateway: the `[gateway]` table, the routes that a reload replaces, and what else it is given."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import IO, Annotated, TypeAlias
+
+from msgspec import Meta, Struct
+
+from segue.bridge.envelopes import EnvelopeKeys
+from segue.bridge.failover import FIRST_BYTE
+from segue.bridge.providers import Endpoint
+from segue.errors import InputError
+from segue.gateway.client_keys import ClientKey
+from segue.gateway.guard import check_names, find_host_error
+from segue.gateway.raw_routes import RawRouteSettings
+from segue.gateway.routes import RouteSettings
+from segue.http_server import HttpLimits
+from segue.private_files import read_private
+
+_MB = 2**20
+Megabytes: TypeAlias = Annotated[float, Meta(gt=0)]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+
+
+class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The `[gateway]` table of the configuration.
+
+    `allowed_hosts` and `allowed_origins` are those of `Guard`. `behind_proxy` states that a proxy with TLS is in front,
+    where the address is not loopback. `store` is the file or `postgresql://` URL of the entries; without it they are in
+    memory, up to half of `memory_mb`. The other half is for conversations that were converted. `pending_mb` is the size
+    of all bodies that are not converted yet; one of more than `large_mb` is converted in a thread. `timeout` is the
+    longest silence of a provider in seconds, `first_byte` that before a streamed response begins, where another target
+    is free.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8787
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    certificate: str | None = None
+    private_key: str | None = None
+    behind_proxy: bool = False
+    timeout: Seconds = 600.0
+    first_byte: Seconds = FIRST_BYTE
+    usage: str | None = None
+    memory_mb: Megabytes = 512
+    pending_mb: Megabytes = 256
+    large_mb: Annotated[float, Meta(ge=0)] = 2
+    max_messages: Count = 100_000
+    max_calls: Count = 100_000
+    store: str | None = None
+    store_mb: Megabytes = 1024
+    store_days: Annotated[float, Meta(gt=0)] = 30
+    workers: Annotated[int, Meta(ge=1, le=64)] = 1
+    routes: tuple[RouteSettings, ...] = ()
+    passthrough: tuple[RawRouteSettings, ...] = ()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the address to listen on is reached from this machine only."""
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def memory_size(self) -> int:
+        """Half of `memory_mb` in bytes: for entries, and again for conversations."""
+        return int(self.memory_mb * _MB) // 2
+
+    @property
+    def store_size(self) -> int:
+        return int(self.store_mb * _MB)
+
+    @property
+    def pending_size(self) -> int:
+        return int(self.pending_mb * _MB)
+
+    @property
+    def large_size(self) -> int:
+        return int(self.large_mb * _MB)
+
+    @property
+    def usage_file(self) -> Path | None:
+        return Path(self.usage).expanduser() if self.usage else None
+
+    @property
+    def certificate_file(self) -> Path | None:
+        return _find_file(self.certificate, "certificate")
+
+    @property
+    def private_key_file(self) -> Path | None:
+        return _find_file(self.private_key, "private_key")
+
+    def validate(self, clients: Sequence[ClientKey], *, is_emulated: bool = False) -> None:
+        """Raise `InputError` for settings that would admit clients from outside without a key, or lose reasoning."""
+        if (not self.host.strip() or {*self.host} & {*"*/:"}) and (problem := find_host_error(self.host)) is not None:
+            raise InputError(f"{problem}; 0.0.0.0 stands for all addresses of this machine", path="host")
+        check_names(self.allowed_hosts, self.allowed_origins)
+        if self.workers > 1 and os.name != "posix":
+            raise InputError("more than one worker needs a POSIX system", path="workers")
+        if self.workers > 1 and self.store is None:
+            raise InputError(
+                "more than one worker needs a store: the reasoning of a reply to a Chat Completions client is kept "
+                "there, and its next request may reach another worker; set --store FILE",
+                path="workers",
+            )
+        if self.is_loopback:
+            return
+        if is_emulated:
+            raise InputError("emulated models are served on loopback only", path="host")
+        if not clients:
+            raise InputError(
+                "an address other than loopback needs client keys: segue keys client add NAME", path="host"
+            )
+        if self.certificate is None and not self.behind_proxy:
+            raise InputError(
+                "an address other than loopback needs TLS: set certificate and private_key, or behind_proxy = true",
+                path="host",
+            )
+
+    def check_certificate(self, warn: Callable[[str], None]) -> None:
+        """Raise `InputError` if TLS can't be set up. An encrypted key is refused: a server can't ask for a password."""
+        certificate, private_key = self.certificate_file, self.private_key_file
+        if certificate is None:
+            return
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, private_key, password=lambda: "")
+        except (OSError, ValueError) as error:
+            reason = "they do not match" if "MISMATCH" in str(error) else "a certificate and its key in PEM are needed"
+            raise InputError(f"TLS can't be set up with {certificate}: {reason}", path="gateway.certificate") from None
+        read_private(private_key or certificate, warn)
+
+
+def _find_file(name: str | None, setting: str) -> Path | None:
+    if name is None:
+        return None
+    file = Path(name).expanduser()
+    if not file.is_file():
+        raise InputError(f"{file} is not a file", path=f"gateway.{setting}")
+    return file
+
+
+class GatewayRoutes(Struct, frozen=True):
+    """The part of the settings that a reload replaces."""
+
+    routes: tuple[RouteSettings, ...] = ()
+    default: tuple[str, ...] = ()
+    prefers_default: bool = False
+    aliases: Mapping[str, str] = {}
+    clients: tuple[ClientKey, ...] = ()
+    passthrough: tuple[RawRouteSettings, ...] = ()
+    buffer_tool_calls: bool = False
+    resolve: Callable[[str], Endpoint] | None = None
+    """Returns the endpoint of a model name, where providers were loaded again; None: that of the gateway."""
+
+
+class GatewayContext(Struct, frozen=True):
+    """What a gateway needs besides its settings.
+
+    `resolve` returns the endpoint of a model name, `load_routes` the routes of the configuration. When `client_file`,
+    the file with the client keys, changes, `load_clients` loads them, even if the routes are not valid. `clock` is that
+    of the pauses of targets, the same in all workers.
+    """
+
+    resolve: Callable[[str], Endpoint]
+    load_routes: Callable[[], GatewayRoutes]
+    keys: EnvelopeKeys
+    client_file: Path | None = None
+    load_clients: Callable[[], Sequence[ClientKey]] = tuple
+    log_json: bool = False
+    log_output: IO[str] | None = None
+    body_file: Path | None = None
+    is_emulated: bool = False
+    connections: HttpLimits = HttpLimits()
+    clock: Callable[[], float] = time.time
