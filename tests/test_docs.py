@@ -201,8 +201,8 @@ def test_configuration_page_lists_every_provider():
 
 @pytest.mark.parametrize("page", WRITTEN)
 def test_configuration_examples_are_valid(page: str):
-    from segue.cli.gateway_settings import parse_table
-    from segue.cli.settings import parse
+    from segue.cli.settings import TableReader, parse
+    from segue.gateway.settings import GatewaySettings
 
     for block in re.findall(r"^```toml\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL):
-        parse_table(parse(Path(page), block.encode()).gateway)
+        TableReader(page).read(parse(Path(page), block.encode()).gateway, GatewaySettings, "gateway")

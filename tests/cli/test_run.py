@@ -421,7 +421,7 @@ def test_tools_of_a_server_that_are_left_out_are_reported(project: Project, star
     left_out = 40 + len(standard_names() | {"task"}) - 30
     assert second.startswith(f"segue: more than 30 tools: {left_out} left out: odd__t")
     assert second.endswith(" more; max_declared in [tools] sets the limit, only selects tools")
-    [sent] = [event for event in map(json.loads, ended.lines) if event["type"] == "requested"]
+    [sent] = [event for event in map(json.loads, ended.lines) if event["type"] == "request-sent"]
     assert sent["findings"][0].startswith(f"lost: more than 30 tools: {left_out} left out: odd__t")
 
 
@@ -912,7 +912,7 @@ def test_an_interrupt_in_a_tool_gives_every_call_its_outcome(project: Project, s
 def test_a_second_interrupt_leaves_at_once(project: Project, start_emulator):
     start_emulator("wait 60\nsay Hi.\n")
     with start_run(project, "Hi") as process:
-        wait_for(process, "requested")
+        wait_for(process, "request-sent")
         os.kill(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(timeout=PATIENCE) == 130
@@ -921,7 +921,7 @@ def test_a_second_interrupt_leaves_at_once(project: Project, start_emulator):
 def test_to_be_ended_is_to_be_cancelled(project: Project, start_emulator):
     start_emulator("wait 60\nsay Hi.\n")
     with start_run(project, "Hi") as process:
-        wait_for(process, "requested")
+        wait_for(process, "request-sent")
         process.terminate()
         assert process.wait(timeout=PATIENCE) == 143
     with load_conversation(project) as chat:

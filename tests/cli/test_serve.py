@@ -232,7 +232,7 @@ def test_mistakes_name_the_setting(project: Project, text: str, place: str) -> N
 
 
 def test_the_limits_of_bodies_are_settings(project: Project) -> None:
-    limits = "pending_mb = 1\nlarge_megabytes = 0\nmax_messages = 30\nmax_calls = 20\n"
+    limits = "pending_mb = 1\nlarge_mb = 0\nmax_messages = 30\nmax_calls = 20\n"
     project.write_user_config(f"[gateway]\n{limits}")
     message = {"role": "user", "content": "Hello there."}
     calls = [{"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(21)]
@@ -333,7 +333,7 @@ def test_routes_without_trust_are_refused(project: Project) -> None:
 
 
 def test_names_of_real_models_get_the_emulated_default(project: Project) -> None:
-    with serving(project, "--emulated", "--log-json") as gateway:
+    with serving(project, "--emulated", "--json") as gateway:
         for name in ("gpt-5", "gemini-3.8-flash", "unknown"):
             assert gateway.post({**HELLO, "model": name}).status_code == 200
             logged = json.loads(gateway.wait_for_line('.*"request_id".*')[0])
