@@ -226,13 +226,9 @@ def test_folders_of_processes_that_are_not_known_to_have_ended_stay(project: Pro
     name, own = new_owner(), os.getpid()
     host, _, scope, end = name.rsplit(":", 3)
     left = {
-        "stays": [name, str(own), f"elsewhere:{process.pid}:{scope}:{end}", "", "x", "\udcff", "1" * 5000],
+        "stays": [name, f"elsewhere:{process.pid}:{scope}:{end}", "", "x", "\udcff", "1" * 5000],
         "goes": [
-            str(process.pid),
-            "0",
-            "99999999999",
-            str(2**31),
-            str(2**64),
+            *(f"{host}:{number}:{scope}:{end}" for number in (0, 99999999999, 2**31, 2**64)),
             f"{host}:{process.pid}:{scope}:{end}",
             f"{host}:{own}:{scope.partition('-')[0]}-1:{end}",
         ],

@@ -22,7 +22,7 @@ from segue.cli import options, streams
 from segue.cli.serve import ModelResolver, load_routes
 from segue.cli.streams import BadInputError
 from segue.private_files import make_folder
-from segue.processes import is_running, run_child
+from segue.processes import run_child
 from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:
@@ -234,7 +234,5 @@ def _remove_abandoned(base: Path) -> None:
 
     for folder in base.glob(f"{_PREFIX}*"):
         with suppress(OSError, ValueError):
-            owner = (folder / _OWNER).read_text()
-            # Earlier versions wrote the process id alone.
-            if has_ended(owner) or (owner.isdecimal() and not is_running(int(owner))):
+            if has_ended((folder / _OWNER).read_text()):
                 shutil.rmtree(folder, ignore_errors=True)
