@@ -192,6 +192,15 @@ def test_reply_that_breaks_after_its_first_content_is_not_continued() -> None:
         assert gateway.paused()[FIRST] == "0"
 
 
+def test_silence_after_the_first_content_is_paid_once() -> None:
+    with failing(ANSWER, faults=["stall"], timeout=1.0) as gateway:
+        assert "overloaded_error" in gateway.post(stream=True).text
+        assert gateway.paused()[FIRST] == "1"
+        for number in range(1, 4):
+            assert gateway.post(stream=True).status_code == 200
+            assert gateway.counts() == (1, number)
+
+
 # ------------------------------------------------------------------------------------------------------------- pauses
 
 

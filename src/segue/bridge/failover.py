@@ -267,20 +267,25 @@ class TargetSequence:
 
     def fail(self, error: ProviderError) -> bool:
         """Record the failure of the current target; return whether another one takes the request over."""
-        target = self.current
-        is_callers_fault = target.has_caller_key and error.cause in _CALLER_CAUSES
-        if error.cause in FAILOVER_CAUSES and not is_callers_fault and not self._is_single:
-            self._is_probe = False
-            self._pauses.fail(target, error)
-        self.release()
+        self.pause(error)
         if error.is_too_long:
-            self._untried = find_larger(self._untried, error.context_limit or target.context)
-        elif error.cause not in FAILOVER_CAUSES or (is_callers_fault and error.cause in KEY_CAUSES):
+            self._untried = find_larger(self._untried, error.context_limit or self.current.context)
+        elif error.cause not in FAILOVER_CAUSES or (self._is_callers_fault(error) and error.cause in KEY_CAUSES):
             return False
         following = self._find_next()
         if following is not None:
             self._use(following)
         return following is not None
+
+    def pause(self, error: ProviderError) -> None:
+        """Pause the current target, unless the failure is the caller's or there is no other target."""
+        if error.cause in FAILOVER_CAUSES and not self._is_callers_fault(error) and not self._is_single:
+            self._is_probe = False
+            self._pauses.fail(self.current, error)
+        self.release()
+
+    def _is_callers_fault(self, error: ProviderError) -> bool:
+        return self.current.has_caller_key and error.cause in _CALLER_CAUSES
 
 
 def is_worth_waiting(error: ProviderError, delay: float, *, has_successor: bool) -> bool:

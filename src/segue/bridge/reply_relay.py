@@ -439,8 +439,10 @@ class ReplyRelay(Relay):
         return min(delay, _MAX_DELAY) if is_worth_waiting else None
 
     def _end_failed_stream(self, rendered: bytes, error: ProviderError) -> list[Action]:
-        """End a stream that has content with its rendered error."""
+        """End a stream that has content with its rendered error. Silence is not awaited by the next request too."""
         self.error = error
+        if error.cause == "timeout":
+            self._selection.pause(error)
         return [*self._write_held(), *self._end_stream(rendered)]
 
     def respond_error(self, error: ApiError) -> list[Action]:
