@@ -177,7 +177,7 @@ appveyor.yml .appveyor.yml Jenkinsfile .tekton/x.yaml .semaphore/semaphore.yml .
 .lefthook-local.toml .lefthook/pre-commit/x.sh mise/config.toml mise/config.local.toml mise/config.ci.toml
 rust-toolchain rust-toolchain.toml .huskyrc .huskyrc.js .git-hooks/pre-commit .simple-git-hooks.json
 .simple-git-hooks.js simple-git-hooks.cjs hk.pkl prek.toml captainhook.json .drone.yaml .build.yml .builds/x.yml
-.zuul.yaml cloudbuild.yaml .ycm_extra_conf.py
+.zuul.yaml cloudbuild.yaml .ycm_extra_conf.py .amp/settings.json .vibe/config.toml .rvmrc
 """
 FOLDERS = """
 .claude .cursor .gemini .codex .zed .devcontainer .github/workflows .github .husky .vscode .idea .opencode .qwen .git

@@ -27,7 +27,8 @@ _NAMES = """
 
 .segue .segue.toml .mcp.json .claude .claude.json .cursor .gemini .codex .opencode opencode.json opencode.jsonc .qwen
 .aider* .amazonq .augment .cline .continue .copilot .crush crush.json .crush.json .factory .goose .junie .kilocode
-.kiro .roo .roomodes .trae .windsurf .agent .agents .openhands .qoder .rovodev .warp .pi
+.kiro .roo .roomodes .trae .windsurf .agent .agents .openhands .qoder .rovodev .warp .pi .amp .vibe .grok .iflow .kimi
+.codebuddy .tabnine
 
 .vscode .idea .zed .fleet .helix .nova .devcontainer .devcontainer.json *.code-workspace *.sublime-project .vim .vimrc
 .gvimrc _vimrc .exrc .nvimrc .nvim.lua .nexrc .emacs .emacs.d .dir-locals.el .dir-locals-2.el .spacemacs .gdbinit
@@ -35,7 +36,7 @@ _NAMES = """
 .gitpod.yml .replit .ycm_extra_conf.py
 
 .envrc .envrc.* .direnv mise.toml .mise.toml mise.*.toml .mise.*.toml mise/config*.toml .mise .tool-versions .asdfrc
-.rtx.toml rust-toolchain rust-toolchain.toml .flox devbox.json mise-tasks .mise-tasks .autoenv .autoenv.zsh
+.rtx.toml .rvmrc rust-toolchain rust-toolchain.toml .flox devbox.json mise-tasks .mise-tasks .autoenv .autoenv.zsh
 .autoenv_leave.zsh
 
 .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .profile .inputrc .zshrc .zshenv
