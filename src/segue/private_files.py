@@ -1,7 +1,8 @@
 """Files that belong to their owner alone: written whole or not at all, and read only if no one else can change them.
 
 A new file has its mode from its first byte. It is written beside its place under a name that can't be guessed, and
-takes its place, a symbolic link as well, when all of it is on disk. Errors are those of the system (`OSError`).
+takes its place, a symbolic link as well, when all of it is on disk; lines are appended in place. Errors are those of
+the system (`OSError`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,22 @@ def replace(
     """
     with _written(path, (data,) if isinstance(data, bytes) else data, mode, is_durable=is_durable) as temporary:
         temporary.replace(path)
+
+
+def append(path: Path, lines: bytes, *, is_durable: bool = False) -> None:
+    """Append whole lines in one write, so that several processes can share the file; it and its folder may be new.
+
+    They are lines of their own also after one that was cut off, as by a crash or a full disk.
+    """
+    make_folder(path.parent)
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, _OWNER_ONLY), "ab+", buffering=0) as file:
+        if lines and file.seekable() and file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            lines = lines if file.read(1) == b"\n" else b"\n" + lines
+        while lines:
+            lines = lines[file.write(lines) :]
+        if is_durable:
+            os.fsync(file.fileno())
 
 
 @contextmanager

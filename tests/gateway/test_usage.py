@@ -11,8 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.gateway import request_log
-from segue.gateway.request_log import append_line
+from segue import private_files
 from segue.gateway.routes import RouteSettings
 from segue.gateway.usage import read_usage
 from tests.cli.process import is_one_line_error, run
@@ -126,13 +125,13 @@ def test_a_line_that_was_cut_off_takes_no_other_with_it(tmp_path: Path, size: in
             FullDisk.left -= (written := write(self, data[: FullDisk.left]) or 0)
             return written
 
-    append_line(file, line(input=1).encode())
+    private_files.append(file, line(input=1).encode())
     with monkeypatch.context() as patch:
-        patch.setattr(request_log.os, "fdopen", lambda descriptor, mode, **_: FullDisk(descriptor, mode))
+        patch.setattr(private_files.os, "fdopen", lambda descriptor, mode, **_: FullDisk(descriptor, mode))
         with pytest.raises(OSError, match="No space"):
-            append_line(file, line(input=20).encode())
-    append_line(file, line(input=300).encode())
-    append_line(file, line(input=4000).encode())
+            private_files.append(file, line(input=20).encode())
+    private_files.append(file, line(input=300).encode())
+    private_files.append(file, line(input=4000).encode())
     report = read_usage(file.read_bytes().splitlines(), lambda *_: None)
     assert (sum(total.input for total in report.totals), report.bad_lines) == (4301, 1)
 
@@ -142,8 +141,8 @@ def test_a_line_that_is_written_in_parts_is_whole(tmp_path: Path, monkeypatch: p
         def write(self, data: Any, /) -> int:
             return super().write(data[:7]) or 0
 
-    monkeypatch.setattr(request_log.os, "fdopen", lambda descriptor, mode, **_: SlowFile(descriptor, mode))
-    append_line(tmp_path / "usage.jsonl", line(input=1).encode())
+    monkeypatch.setattr(private_files.os, "fdopen", lambda descriptor, mode, **_: SlowFile(descriptor, mode))
+    private_files.append(tmp_path / "usage.jsonl", line(input=1).encode())
     assert (tmp_path / "usage.jsonl").read_text() == line(input=1)
 
 
@@ -152,8 +151,8 @@ def test_lines_can_be_written_to_a_pipe(tmp_path: Path):
     os.mkfifo(pipe)
     descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        append_line(pipe, b"")
-        append_line(pipe, line(input=1).encode())
+        private_files.append(pipe, b"")
+        private_files.append(pipe, line(input=1).encode())
         assert os.read(descriptor, 1000).decode() == line(input=1)
     finally:
         os.close(descriptor)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from segue import private_files
 from segue.errors import InputError, format_os_error
-from segue.gateway.request_log import append_line
 from segue.redaction import redact
 
 MAX_BODY = 2**20
@@ -27,7 +27,7 @@ class BodyLog:
     def check(self) -> None:
         """Create the file; raise `InputError` if it can't be written."""
         try:
-            append_line(self._file, b"")
+            private_files.append(self._file, b"")
         except OSError as error:
             raise InputError(f"can't write {self._file}: {format_os_error(error)}", path="log-bodies") from None
 
@@ -46,7 +46,7 @@ class BodyLog:
             "request": _scrub(request),
             "response": _scrub(response),
         }
-        append_line(self._file, msgspec.json.encode(line) + b"\n")
+        private_files.append(self._file, msgspec.json.encode(line) + b"\n")
 
 
 def _scrub(body: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections import Counter
@@ -14,11 +13,11 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
+from segue import private_files
 from segue.bridge.relay import Relay
 from segue.bridge.reply_relay import ReplyRelay
 from segue.canonical.request import Usage
 from segue.errors import InputError, ProviderError, format_os_error
-from segue.private_files import make_folder
 
 RAW_OPERATION = "raw"
 """The operation of a request that is passed on as it is."""
@@ -92,7 +91,7 @@ class RequestLog:
         is_used = record.operation == "reply" or (record.operation == RAW_OPERATION and (record.input or record.output))
         if self._usage_file is not None and is_used:
             try:
-                append_line(self._usage_file, msgspec.json.encode(record) + b"\n")
+                private_files.append(self._usage_file, msgspec.json.encode(record) + b"\n")
             except OSError as error:
                 self.write_message(f"the usage can't be written: {format_os_error(error)}")
 
@@ -114,23 +113,9 @@ class RequestLog:
         """Create the usage file; raise `InputError` if it can't be written."""
         if self._usage_file is not None:
             try:
-                append_line(self._usage_file, b"")
+                private_files.append(self._usage_file, b"")
             except OSError as error:
                 raise InputError(f"can't write {self._usage_file}: {format_os_error(error)}", path="usage") from None
-
-
-def append_line(file: Path, line: bytes) -> None:
-    """Append one line in one write, so that several processes can share the file. Only its owner can read it.
-
-    It is a line of its own also after one that was cut off because the disk was full.
-    """
-    make_folder(file.parent)
-    with os.fdopen(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "ab+", buffering=0) as opened:
-        if line and opened.seekable() and opened.seek(0, os.SEEK_END):
-            opened.seek(-1, os.SEEK_END)
-            line = line if opened.read(1) == b"\n" else b"\n" + line
-        while line:
-            line = line[opened.write(line) :]
 
 
 def _format(record: RequestRecord) -> str:

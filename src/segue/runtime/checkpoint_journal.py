@@ -133,14 +133,8 @@ class Journal:
 
     def append(self, *records: Record) -> None:
         """Append records; they are on disk when this returns."""
-        private_files.make_folder(self.root)
-        # A line that a crash cut off must not swallow the first record.
-        data = b"\n" + b"".join(_encoder.encode(record) + b"\n" for record in records)
-        handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        data = b"".join(_encoder.encode(record) + b"\n" for record in records)
+        private_files.append(self._file, data, is_durable=True)
 
     # -------------------------------------------------------------------------------------------------------- contents
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,11 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
+from segue import private_files
 from segue.cli.chat_ui.commands import COMMANDS
 from segue.cli.prompt_files import list_prompt_files
 from segue.cli.streams import replace_file
 from segue.errors import SegueError
-from segue.private_files import make_folder
 from segue.redaction import redact
 from segue.view.sanitize import sanitize_line
 
@@ -115,15 +116,8 @@ class InputHistory(History):
     def store_string(self, string: str) -> None:
         if redact(string) != string:
             return
-        try:
-            make_folder(self._file.parent)
-            descriptor = os.open(
-                self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600
-            )
-            with os.fdopen(descriptor, "ab") as stream:
-                stream.write(msgspec.json.encode(string.encode(errors="replace").decode()) + b"\n")
-        except OSError:
-            return
+        with suppress(OSError):
+            private_files.append(self._file, msgspec.json.encode(string.encode(errors="replace").decode()) + b"\n")
 
     def _lines(self) -> list[str]:
         try:
