@@ -497,7 +497,7 @@ def test_ledger_keeps_shortened_and_original_results():
     assert entry.completion is history.messages[2].blocks[0]
     assert entry.original is before[2].blocks[0]
     assert entry.state == "complete"
-    history.keep_only([message for message in history.messages if message.speaker != "tool"])
+    history.replace_messages([message for message in history.messages if message.speaker != "tool"])
     supplied, given = history.complete_from_ledger()
     assert pending.id in given
     assert not [m for m in supplied if "x" * 1000 in str(m)], "a shortened payload came back"

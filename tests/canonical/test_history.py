@@ -91,13 +91,13 @@ def test_the_ledger_supplies_the_side_that_was_cut():
     history, pending = opened()
     history.add(Message("tool", (pending.respond("done"),)))
     call_message, result_message = history.messages
-    history.keep_only([result_message])
+    history.replace_messages([result_message])
     messages, given = history.complete_from_ledger()
     assert given == [pending.id]
     assert [message.speaker for message in messages] == ["ai", "tool"]
     assert messages[0].blocks == (pending,)
     history = History([call_message, result_message])
-    history.keep_only([history.messages[0]])
+    history.replace_messages([history.messages[0]])
     messages, given = history.complete_from_ledger()
     assert given == [pending.id]
     assert [message.speaker for message in messages] == ["ai", "tool"]
@@ -120,5 +120,5 @@ def test_a_circular_argument_object_is_a_clear_error():
 def test_the_counter_never_goes_back():
     history = History(turns=7)
     assert history.open_turn() == "turn-8"
-    history.keep_only([])
+    history.replace_messages([])
     assert history.open_turn() == "turn-9"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segue.canonical.blocks import Message
+from segue.canonical.blocks import Message, calls_of
 from segue.canonical.pairing import pair
 from segue.canonical.request import Reply
 from segue.models import parse_model
@@ -40,7 +40,7 @@ def render_client_reply(reply: Reply, target: Wire) -> tuple[dict[str, Any], Rep
     report = Report(target=target.name)
     names = NameMap(target.name_rule(parse_model(None)))
     ids = IdMap(target.id_scheme(parse_model(target.default_model)), provider=target.provider)
-    ids.add_messages([message], names.render)
+    ids.add_calls(calls_of(message), names.render)
     paired = Reply(
         message.blocks, reply.finish, reply.usage, reply.id, reply.model, reply.stop_sequence, native=reply.native
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.canonical.blocks import Media, Message, Opaque, Origin, Text, Thinking, ToolCall
+from segue.canonical.blocks import Media, Message, Opaque, Origin, Text, Thinking, ToolCall, calls_of
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reply, ToolChoice
 from segue.models import parse_model
@@ -125,7 +125,7 @@ def _assigned(*raw_ids: str, provider: str = "openai") -> list[str]:
     calls = [ToolCall("f", {"n": n}, origin=Origin(provider, raw_id=raw)) for n, raw in enumerate(raw_ids)]
     (message,) = pair([Message("ai", tuple(calls))])
     ids = IdMap(mistral_scheme(), provider="mistral")
-    ids.add_messages([message], str)
+    ids.add_calls(calls_of(message), str)
     return [ids.render(block.id) for block in message.blocks if isinstance(block, ToolCall)]
 
 
@@ -142,7 +142,7 @@ def test_projected_id_avoids_an_existing_id() -> None:
     ]
     (message,) = pair([Message("ai", tuple(calls))])
     ids = IdMap(mistral_scheme(), provider="mistral")
-    ids.add_messages([message], str)
+    ids.add_calls(calls_of(message), str)
     first, second = (ids.render(block.id) for block in message.blocks if isinstance(block, ToolCall))
     assert first == foreign
     assert second != foreign

@@ -266,17 +266,6 @@ class History:
     def _answered_ids(self) -> set[str]:
         return {response.call_id for message in self._messages for response in responses_of(message)}
 
-    def keep_only(self, messages: Sequence[Message]) -> None:
-        """Drop all messages but these; the ledger keeps every call."""
-        self.edit_count += 1
-        self._has_gaps = True
-        kept = {id(message) for message in messages}
-        self._set_messages(
-            (number, message)
-            for number, message in zip(self._numbers, self._messages, strict=True)
-            if id(message) in kept
-        )
-
     def _set_messages(self, numbered: Iterable[tuple[int, Message | None]]) -> None:
         pairs = [(number, message) for number, message in numbered if message is not None]
         self._numbers = [number for number, _ in pairs]

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from segue.canonical.blocks import Message, ToolCall, calls_of
+from segue.canonical.blocks import ToolCall
 from segue.canonical.call_history import CallHistory
 from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.canonical.layered_map import LayeredMap
@@ -128,10 +128,6 @@ class IdMap:
         )
         id_map.add_calls(transcript.contents.calls, project_name)
         return id_map
-
-    def add_messages(self, messages: Iterable[Message], project_name: Callable[[str], str]) -> None:
-        for message in messages:
-            self.add_calls(calls_of(message), project_name)
 
     def add_calls(self, calls: Iterable[ToolCall], project_name: Callable[[str], str]) -> None:
         for call in calls:
