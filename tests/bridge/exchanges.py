@@ -9,8 +9,20 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from segue.bridge import Bridge, Relay, Route, RouteQuery, Router
-from segue.bridge.actions import Authorize, Delete, End, Load, Respond, ResponseHead, Save, Send, Wait, Write
-from segue.bridge.driver import Read, UpstreamError, drive
+from segue.bridge.actions import (
+    Authorize,
+    Delete,
+    EndResponse,
+    Load,
+    Read,
+    Respond,
+    ResponseHead,
+    Save,
+    Send,
+    Wait,
+    Write,
+)
+from segue.bridge.driver import UpstreamError, drive
 from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.http_requests import HttpRequest
@@ -179,7 +191,7 @@ def carry_out(relay: Relay, responses: Iterable[Response], memory: EntryMemory) 
             case Write():
                 assert head is not None, "bytes before the head"
                 writes.append(command.data)
-            case End():
+            case EndResponse():
                 pass
     assert head is not None, "no response"
     return Answer(head.status, head.headers, b"".join(writes), writes, sent, waits, relay)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from segue.bridge.actions import Finish, Respond, ResponseHead, Send, Write
+from segue.bridge.actions import EndExchange, Respond, ResponseHead, Send, Write
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.relay import Relay
 from segue.wire.limits import ReplyLimits
@@ -244,7 +244,7 @@ def test_connection_lost_in_the_middle(caller: str) -> None:
     data = data.replace(b'"input_tokens":0', b'"input_tokens":11', 1)
     written = [action for chunk in split(data[: len(data) // 2], 60) for action in relay.feed(chunk)]
     actions = relay.fail("connection reset")
-    assert isinstance(actions[-1], Finish)
+    assert isinstance(actions[-1], EndExchange)
     assert sum(isinstance(action, Respond) for action in [*written, *actions]) == 1
     assert relay.error is not None
     assert relay.error.retryable

@@ -43,15 +43,19 @@ class Write(Struct, frozen=True):
     data: bytes
 
 
-class Finish(Struct, frozen=True):
+class EndExchange(Struct, frozen=True):
     """End the response to the caller, and close the connection to the provider."""
 
 
-class End(Struct, frozen=True):
+class EndResponse(Struct, frozen=True):
     """End the response to the caller: the reply is complete, but the provider's response has not ended yet.
 
     Read on for a short time, so that the connection to the provider can be used again.
     """
+
+
+class Read(Struct, frozen=True):
+    """Read the next bytes of the provider's response; empty at its end. Only `drive` asks for it."""
 
 
 class Load(Struct, frozen=True):
@@ -78,7 +82,9 @@ class Wait(Struct, frozen=True):
     seconds: float
 
 
-Action: TypeAlias = Send | Authorize | Respond | Write | Finish | End | Load | Save | Delete | Wait
+Action: TypeAlias = Send | Read | Authorize | Respond | Write | EndExchange | EndResponse | Load | Save | Delete | Wait
+"""The results that `drive` takes: a `ResponseHead` for `Send`, bytes for `Read`, credentials for `Authorize`, a mapping
+for `Load`."""
 
 
 class ResponseHead(Struct, frozen=True):

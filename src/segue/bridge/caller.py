@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from segue.bridge.actions import Action, Finish, Respond, Write
+from segue.bridge.actions import Action, EndExchange, Respond, Write
 from segue.bridge.surfaces import Surface
 from segue.canonical.json import decode_members, encode_json
 from segue.error_kinds import KINDS, ErrorKind
@@ -118,7 +118,7 @@ def respond_json(
 ) -> list[Action]:
     data = body if isinstance(body, bytes) else encode_json(cast("dict[str, Any]", body))
     all_headers = {"content-type": JSON, **(headers or {}), "content-length": str(len(data))}
-    return [Respond(status, all_headers), Write(data), Finish()]
+    return [Respond(status, all_headers), Write(data), EndExchange()]
 
 
 def stream_headers(surface: Surface) -> dict[str, str]:

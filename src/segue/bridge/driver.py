@@ -1,6 +1,6 @@
-"""`drive`: a relay as a generator of commands, which a shell carries out one by one.
+"""`drive`: a relay as a generator of actions, which a shell carries out one by one.
 
-The generator yields a command and takes its result, so that a shell needs no loop of its own over actions and inputs. A
+The generator yields an action and takes its result, so that a shell needs no loop of its own over actions and inputs. A
 shell raises a failed connection in the generator as `UpstreamError`.
 """
 
@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator
-from typing import Any, TypeAlias
-
-from msgspec import Struct
+from typing import Any
 
 from segue.bridge.actions import (
     Action,
     Authorize,
     Delete,
     Elapsed,
-    End,
+    EndExchange,
+    EndResponse,
     Entries,
-    Finish,
     Load,
+    Read,
     Respond,
     Save,
     Send,
@@ -29,14 +28,6 @@ from segue.bridge.actions import (
 )
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.relay import Relay
-
-
-class Read(Struct, frozen=True):
-    """Read the next bytes of the provider's response; empty at its end."""
-
-
-Command: TypeAlias = Send | Read | Authorize | Load | Save | Delete | Wait | Respond | Write | End
-"""The results: a `ResponseHead` for `Send`, bytes for `Read`, credentials for `Authorize`, a mapping for `Load`."""
 
 
 class UpstreamError(Exception):
@@ -48,8 +39,8 @@ class UpstreamError(Exception):
         self.cause = cause
 
 
-def drive(relay: Relay, *, raise_failures: bool = False) -> Generator[Command, Any, None]:
-    """Yield the commands of a relay until the caller's response is complete.
+def drive(relay: Relay, *, raise_failures: bool = False) -> Generator[Action, Any, None]:
+    """Yield the actions of a relay, and a `Read` for each part of a response, until the caller's response is complete.
 
     With `raise_failures`, a failed connection that ends the exchange before the response has begun is raised as the
     exception of the HTTP library, and not turned into an error response.
@@ -57,11 +48,11 @@ def drive(relay: Relay, *, raise_failures: bool = False) -> Generator[Command, A
     actions: deque[Action] = deque(relay.actions)
     is_reading = has_head = False
     while actions or is_reading:
-        command: Action | Read = actions.popleft() if actions else Read()
-        if isinstance(command, Finish):
+        action = actions.popleft() if actions else Read()
+        if isinstance(action, EndExchange):
             return
         try:
-            result = yield command
+            result = yield action
         except UpstreamError as failure:
             is_reading = False
             following = relay.fail(failure.error)
@@ -69,7 +60,7 @@ def drive(relay: Relay, *, raise_failures: bool = False) -> Generator[Command, A
                 raise failure.cause from None
             actions.extend(following)
             continue
-        match command:
+        match action:
             case Send():
                 is_reading = True
                 actions.extend(relay.feed(result))
@@ -84,5 +75,5 @@ def drive(relay: Relay, *, raise_failures: bool = False) -> Generator[Command, A
                 actions.extend(relay.feed(result))
             case Respond():
                 has_head = True
-            case Save() | Delete() | Write() | End():
+            case Save() | Delete() | Write() | EndResponse():
                 pass

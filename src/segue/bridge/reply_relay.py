@@ -15,7 +15,18 @@ from msgspec import Raw
 from segue._convert import DecodedBody
 from segue._stream import ReplyStream
 from segue.bridge import aws, failover, provider_errors, stored_responses
-from segue.bridge.actions import Action, Authorize, End, Finish, Respond, ResponseHead, Save, Send, Wait, Write
+from segue.bridge.actions import (
+    Action,
+    Authorize,
+    EndExchange,
+    EndResponse,
+    Respond,
+    ResponseHead,
+    Save,
+    Send,
+    Wait,
+    Write,
+)
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller, JsonArrayWriter, keep_alive, stream_headers
 from segue.bridge.caller_key import missing_caller_key_error, use_caller_key
@@ -33,8 +44,7 @@ from segue.bridge.stored_responses import Reference, ResponseCapture
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.envelope import ENVELOPE_PREFIX
 from segue.canonical.json import decode_members, encode_json, parse_json_object
-from segue.canonical.request import Finish as FinishReason
-from segue.canonical.request import Usage
+from segue.canonical.request import Finish, Usage
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
 from segue.render.report import Report
@@ -98,7 +108,7 @@ class ReplyRelay(Relay):
         return self._attempt.usage if self._attempt is not None else None
 
     @property
-    def finish(self) -> FinishReason | None:
+    def finish(self) -> Finish | None:
         reply = self._attempt.reply if self._attempt is not None else None
         return reply.finish if reply is not None else None
 
@@ -319,7 +329,7 @@ class ReplyRelay(Relay):
         if stream.is_complete:
             # Some providers keep the connection open.
             *actions, last = self._close_stream(attempt, stream)
-            return [*actions, End() if isinstance(last, Finish) else last]
+            return [*actions, EndResponse() if isinstance(last, EndExchange) else last]
         return self._write_held() if stream.has_content else []
 
     def _hold(self, rendered: bytes) -> None:
@@ -390,7 +400,7 @@ class ReplyRelay(Relay):
             rendered = (self._array.feed(rendered) if rendered else b"") + self._array.close()
         if rendered:
             writes.append(Write(rendered))
-        return [*writes, Finish()]
+        return [*writes, EndExchange()]
 
     def receive_failure(self, error: TransportError) -> list[Action]:
         attempt = self._attempt

@@ -1,4 +1,4 @@
-"""Runs a relay: carries out its commands with a shell, and yields the response for the caller.
+"""Runs a relay: carries out its actions with a shell, and yields the response for the caller.
 
 A shell has the connections, the clock and the store. There is one protocol for threads and one for event loops.
 """
@@ -11,8 +11,22 @@ from functools import partial
 from typing import Any, Protocol
 
 from segue.bridge import aws
-from segue.bridge.actions import Authorize, Delete, End, Load, Respond, ResponseHead, Save, Send, Wait, Write
-from segue.bridge.driver import Command, Read, UpstreamError, drive
+from segue.bridge.actions import (
+    Action,
+    Authorize,
+    Delete,
+    EndExchange,
+    EndResponse,
+    Load,
+    Read,
+    Respond,
+    ResponseHead,
+    Save,
+    Send,
+    Wait,
+    Write,
+)
+from segue.bridge.driver import UpstreamError, drive
 from segue.bridge.http_requests import HttpRequest
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.relay import Relay
@@ -69,7 +83,7 @@ class AsyncShell(Protocol):
 class AsyncSteps(Protocol):
     """Runs the steps of a relay, one after the other: in the event loop, or in threads."""
 
-    async def run(self, step: Callable[[], Command | None], /) -> Command | None: ...
+    async def run(self, step: Callable[[], Action | None], /) -> Action | None: ...
 
 
 @contextmanager
@@ -82,32 +96,32 @@ def _failed_credentials() -> Generator[None]:
 
 
 class _Executor:
-    """Carries out commands one by one."""
+    """Carries out actions one by one."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._upstream: Upstream | None = None
 
-    def execute(self, command: Command) -> Any:
-        match command:
+    def execute(self, action: Action) -> Any:
+        match action:
             case Send():
                 self.close()
-                upstream = self._upstream = self._shell.send(command.request)
+                upstream = self._upstream = self._shell.send(action.request)
                 return ResponseHead(upstream.status, upstream.headers)
             case Read():
                 return self._upstream.read() if self._upstream is not None else b""
             case Authorize():
                 with _failed_credentials():
-                    return command.signer.get()
+                    return action.signer.get()
             case Wait():
-                return self._shell.sleep(command.seconds)
+                return self._shell.sleep(action.seconds)
             case Load():
-                return self._shell.load(command.keys)
+                return self._shell.load(action.keys)
             case Save():
-                return self._shell.save(command.entries)
+                return self._shell.save(action.entries)
             case Delete():
-                return self._shell.delete(command.keys)
-            case Respond() | Write() | End():
+                return self._shell.delete(action.keys)
+            case Respond() | Write() | EndResponse() | EndExchange():
                 return None
 
     def close(self) -> None:
@@ -123,26 +137,26 @@ class _AsyncExecutor:
         self._shell = shell
         self._upstream: AsyncUpstream | None = None
 
-    async def execute(self, command: Command) -> Any:
-        match command:
+    async def execute(self, action: Action) -> Any:
+        match action:
             case Send():
                 await self.close()
-                upstream = self._upstream = await self._shell.send(command.request)
+                upstream = self._upstream = await self._shell.send(action.request)
                 return ResponseHead(upstream.status, upstream.headers)
             case Read():
                 return await self._upstream.read() if self._upstream is not None else b""
             case Authorize():
                 with _failed_credentials():
-                    return await self._shell.authorize(command.signer)
+                    return await self._shell.authorize(action.signer)
             case Wait():
-                return await self._shell.sleep(command.seconds)
+                return await self._shell.sleep(action.seconds)
             case Load():
-                return await self._shell.load(command.keys)
+                return await self._shell.load(action.keys)
             case Save():
-                return await self._shell.save(command.entries)
+                return await self._shell.save(action.entries)
             case Delete():
-                return await self._shell.delete(command.keys)
-            case Respond() | Write() | End():
+                return await self._shell.delete(action.keys)
+            case Respond() | Write() | EndResponse() | EndExchange():
                 return None
 
     async def close(self) -> None:
@@ -156,18 +170,18 @@ def run_exchange(relay: Relay, shell: Shell, *, raise_failures: bool = False) ->
 
     Closing the generator closes the connection to the provider.
     """
-    commands, executor = drive(relay, raise_failures=raise_failures), _Executor(shell)
+    actions, executor = drive(relay, raise_failures=raise_failures), _Executor(shell)
     try:
-        command = next(commands, None)
-        while command is not None:
-            if isinstance(command, Respond | Write):
-                yield command if isinstance(command, Respond) else command.data
+        action = next(actions, None)
+        while action is not None:
+            if isinstance(action, Respond | Write):
+                yield action if isinstance(action, Respond) else action.data
             try:
-                result = executor.execute(command)
+                result = executor.execute(action)
             except UpstreamError as failure:
-                command = _throw(commands, failure)
+                action = _throw(actions, failure)
             else:
-                command = _advance(commands, result)
+                action = _advance(actions, result)
     finally:
         relay.end()
         executor.close()
@@ -175,40 +189,40 @@ def run_exchange(relay: Relay, shell: Shell, *, raise_failures: bool = False) ->
 
 async def run_async_exchange(
     relay: Relay, shell: AsyncShell, *, raise_failures: bool = False, steps: AsyncSteps | None = None
-) -> AsyncGenerator[Respond | bytes | End, None]:
+) -> AsyncGenerator[Respond | bytes | EndResponse, None]:
     """Yield the head of the caller's response, then its body in chunks. `raise_failures` is that of `drive`.
 
-    `steps` run the steps of the relay; without them, they run in the event loop. An `End` after the last chunk means
-    that the provider's response is still read. Closing the generator closes the connection to the provider.
+    `steps` run the steps of the relay; without them, they run in the event loop. An `EndResponse` after the last chunk
+    means that the provider's response is still read. Closing the generator closes the connection to the provider.
     """
-    commands, executor = drive(relay, raise_failures=raise_failures), _AsyncExecutor(shell)
+    actions, executor = drive(relay, raise_failures=raise_failures), _AsyncExecutor(shell)
     try:
-        command = next(commands, None)
-        while command is not None:
-            if isinstance(command, Respond | Write | End):
-                yield command.data if isinstance(command, Write) else command
+        action = next(actions, None)
+        while action is not None:
+            if isinstance(action, Respond | Write | EndResponse):
+                yield action.data if isinstance(action, Write) else action
             try:
-                result = await executor.execute(command)
+                result = await executor.execute(action)
             except UpstreamError as failure:
-                step = partial(_throw, commands, failure)
+                step = partial(_throw, actions, failure)
             else:
-                step = partial(_advance, commands, result)
-            is_output = isinstance(command, Respond | Write | End)
-            command = step() if steps is None or is_output else await steps.run(step)
+                step = partial(_advance, actions, result)
+            is_output = isinstance(action, Respond | Write | EndResponse)
+            action = step() if steps is None or is_output else await steps.run(step)
     finally:
         relay.end()
         await executor.close()
 
 
-def _advance(commands: Generator[Command, Any, None], result: object) -> Command | None:
+def _advance(actions: Generator[Action, Any, None], result: object) -> Action | None:
     try:
-        return commands.send(result)
+        return actions.send(result)
     except StopIteration:
         return None
 
 
-def _throw(commands: Generator[Command, Any, None], failure: UpstreamError) -> Command | None:
+def _throw(actions: Generator[Action, Any, None], failure: UpstreamError) -> Action | None:
     try:
-        return commands.throw(failure)
+        return actions.throw(failure)
     except StopIteration:
         return None

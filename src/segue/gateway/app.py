@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
-from segue.bridge.actions import End, Respond
+from segue.bridge.actions import EndResponse, Respond
 from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
 from segue.bridge.shell import AsyncShell, run_async_exchange
@@ -228,7 +228,7 @@ class Gateway:
             async for chunk in chunks:
                 if isinstance(chunk, Respond):
                     await response.start(chunk.status, chunk.headers)
-                elif isinstance(chunk, End):
+                elif isinstance(chunk, EndResponse):
                     is_ended = True
                     break
                 else:

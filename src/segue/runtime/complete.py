@@ -17,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from segue._literals import Api
-from segue.bridge.actions import End, Respond
+from segue.bridge.actions import EndResponse, Respond
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
@@ -72,7 +72,7 @@ class CompletionStream:
     Iterate it with `for` or, from `acomplete`, with `async for`. `close` or `aclose` cancels the reply.
     """
 
-    def __init__(self, relay: Relay, chunks: AsyncGenerator[Respond | bytes | End, None]) -> None:
+    def __init__(self, relay: Relay, chunks: AsyncGenerator[Respond | bytes | EndResponse, None]) -> None:
         self._relay = relay
         self._payloads = _read_payloads(relay, chunks)
         self._chunks = chunks
@@ -279,7 +279,7 @@ def _find_error(relay: Relay, data: bytes) -> SegueError:
 
 
 async def _read_payloads(
-    relay: Relay, chunks: AsyncIterator[Respond | bytes | End]
+    relay: Relay, chunks: AsyncIterator[Respond | bytes | EndResponse]
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the payloads of a stream; after a failure, raise its error at the end."""
     decoder = FrameDecoder()
