@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from segue.bridge.api_paths import find_api_path
 from segue.bridge.providers import Endpoint, resolve
 from segue.bridge.routes import RouteQuery
-from segue.bridge.surfaces import find_surface
 from segue.errors import InputError
 from segue.gateway.routes import RouteSettings, RouteTable
 
@@ -25,9 +25,9 @@ def make_table(*, prefers_default: bool, routed: bool) -> RouteTable:
 
 
 def find_target(table: RouteTable, name: str) -> str:
-    surface = find_surface("POST", "/v1/chat/completions", {})
-    assert surface is not None
-    return table.find(RouteQuery(surface, name, {})).targets[0].name
+    api_path = find_api_path("POST", "/v1/chat/completions", {})
+    assert api_path is not None
+    return table.find(RouteQuery(api_path, name, {})).targets[0].name
 
 
 @pytest.mark.parametrize("prefers_default", [False, True])

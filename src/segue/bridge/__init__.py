@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from segue.bridge.api_paths import ApiPath, find_api_path
     from segue.bridge.bridge import Bridge
     from segue.bridge.relay import Relay
     from segue.bridge.routes import Route, RouteQuery, Router
-    from segue.bridge.surfaces import Surface, find_surface
 
-__all__ = ["Bridge", "Relay", "Route", "RouteQuery", "Router", "Surface", "find_surface"]
+__all__ = ["ApiPath", "Bridge", "Relay", "Route", "RouteQuery", "Router", "find_api_path"]
 
 _MODULES = {
     "Bridge": "bridge",
@@ -24,8 +24,8 @@ _MODULES = {
     "Route": "routes",
     "RouteQuery": "routes",
     "Router": "routes",
-    "Surface": "surfaces",
-    "find_surface": "surfaces",
+    "ApiPath": "api_paths",
+    "find_api_path": "api_paths",
 }
 
 

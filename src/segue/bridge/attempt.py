@@ -111,7 +111,7 @@ class Attempt:
 
     def _select_stream(self, data: bytes) -> bytes:
         """Set the fields that select a stream, if the caller's path does and the provider's does not."""
-        if not self._caller.surface.stream or self.target.stream_path is not None:
+        if not self._caller.api_path.stream or self.target.stream_path is not None:
             return data
         return prepend_fields(data, self.target.stream_fields)
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from segue.bridge.api_paths import find_api_path, guess_api
 from segue.bridge.body_limits import BodyLimits, find_size_error
 from segue.bridge.caller import Caller, own_error, parse_caller
 from segue.bridge.envelopes import EnvelopeKeys
@@ -15,7 +16,6 @@ from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResp
 from segue.bridge.relay import Relay, RelaySettings, invalid_request_error
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery, Router
-from segue.bridge.surfaces import find_surface, guess_api
 from segue.errors import InputError
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.registry import WIRES
@@ -53,23 +53,23 @@ class Bridge:
     def open(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, client: str = "") -> Relay:
         """Return the relay of a caller's request. `path` may have a query; `client` identifies the caller.
 
-        A path that segue does not translate gets an error with the status 404. Use `find_surface` to test it before.
+        A path that segue does not translate gets an error with the status 404. Use `find_api_path` to test it before.
         """
-        surface = find_surface(method, path, headers)
-        if surface is None:
+        api_path = find_api_path(method, path, headers)
+        if api_path is None:
             message = f"segue does not translate {method} {path.partition('?')[0]}"
             api = guess_api(method, path, headers)
             return ErrorRelay(WIRES[api], own_error(404, message, WIRES[api]))
         try:
-            caller = parse_caller(surface, path, headers, body)
+            caller = parse_caller(api_path, path, headers, body)
         except InputError as error:
-            return ErrorRelay(WIRES[surface.api], invalid_request_error(error), error)
+            return ErrorRelay(WIRES[api_path.api], invalid_request_error(error), error)
         too_large = None if self._body_limits is None else find_size_error(caller, self._body_limits)
         if too_large is not None:
             return ErrorRelay(caller.wire, own_error(413, too_large, caller.wire))
-        if surface.operation in ("models", "model"):
+        if api_path.operation in ("models", "model"):
             return ModelsRelay(self._settings, caller, path.partition("?")[2])
-        if surface.operation in ("retrieve", "items", "delete"):
+        if api_path.operation in ("retrieve", "items", "delete"):
             return StoredResponseRelay(self._settings, caller, client)
         try:
             route = self._find_route(caller, client)
@@ -77,12 +77,12 @@ class Bridge:
             return ErrorRelay(caller.wire, own_error(404, str(error), caller.wire, "unknown-model"), error)
         if route.caller is not None:
             caller = msgspec.structs.replace(caller, wire=WIRES[route.caller])
-        if surface.operation == "count":
+        if api_path.operation == "count":
             return CountRelay(self._settings, caller, route)
         return ReplyRelay(self._settings, caller, route, client)
 
     def _find_route(self, caller: Caller, client: str) -> Route:
-        query = RouteQuery(caller.surface, caller.model, caller.headers, caller.body, client)
+        query = RouteQuery(caller.api_path, caller.model, caller.headers, caller.body, client)
         route = self._settings.router.find(query)
         if not route.targets:
             raise InputError(f"the route {route.name} has no targets", path="model")

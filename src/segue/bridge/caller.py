@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from segue.bridge.actions import Action, EndExchange, Respond, Write
-from segue.bridge.surfaces import Surface
+from segue.bridge.api_paths import ApiPath
 from segue.canonical.json import decode_members, encode_json
 from segue.error_kinds import KINDS, ErrorKind
 from segue.errors import InputError
@@ -47,7 +47,7 @@ class Caller(Struct, frozen=True):
     `headers` have lower-case names. `model` is the name that the caller requested.
     """
 
-    surface: Surface
+    api_path: ApiPath
     wire: Wire
     headers: Mapping[str, str]
     body: bytes
@@ -73,17 +73,17 @@ class Caller(Struct, frozen=True):
         return {"traceparent": parent, **({"tracestate": state} if _TRACE_STATE.fullmatch(state) else {})}
 
 
-def parse_caller(surface: Surface, path: str, headers: Mapping[str, str], body: bytes) -> Caller:
+def parse_caller(api_path: ApiPath, path: str, headers: Mapping[str, str], body: bytes) -> Caller:
     """Parse the parts of a caller's request that select its route; raise `InputError` for a body that is not JSON."""
     headers = {name.lower(): value for name, value in headers.items()}
     members: Mapping[str, Raw] = _decode_body(body) if body else {}
-    wire = find_caller_wire(surface.api, path, headers.get("user-agent", ""))
-    caller = Caller(surface, wire, headers, body, members, surface.model, surface.stream)
-    model = surface.model or caller.field(caller.wire.model_key)
+    wire = find_caller_wire(api_path.api, path, headers.get("user-agent", ""))
+    caller = Caller(api_path, wire, headers, body, members, api_path.model, api_path.stream)
+    model = api_path.model or caller.field(caller.wire.model_key)
     if model is not None and not isinstance(model, str):
         raise InputError("expected a string", path=caller.wire.model_key)
     in_body = caller.wire.stream_path is None and caller.field("stream") is True
-    return replace(caller, model=model, stream=surface.stream or in_body)
+    return replace(caller, model=model, stream=api_path.stream or in_body)
 
 
 def _decode_body(body: bytes) -> Mapping[str, Raw]:
@@ -121,17 +121,17 @@ def respond_json(
     return [Respond(status, all_headers), Write(data), EndExchange()]
 
 
-def stream_headers(surface: Surface) -> dict[str, str]:
+def stream_headers(api_path: ApiPath) -> dict[str, str]:
     """Return the headers of a streamed response."""
-    media_type = JSON if surface.json_array else WIRES[surface.api].http.stream_type
+    media_type = JSON if api_path.json_array else WIRES[api_path.api].http.stream_type
     if media_type == EVENT_STREAM:
         media_type = f"{media_type}; charset=utf-8"
     return {"content-type": media_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
-def keep_alive(surface: Surface) -> bytes:
+def keep_alive(api_path: ApiPath) -> bytes:
     """Return bytes that keep a stream open and that clients of the API ignore; empty if there are none."""
-    return b"" if surface.json_array else WIRES[surface.api].http.keep_alive
+    return b"" if api_path.json_array else WIRES[api_path.api].http.keep_alive
 
 
 class JsonArrayWriter:

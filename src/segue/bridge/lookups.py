@@ -77,8 +77,8 @@ class ModelsRelay(LocalRelay):
         self.actions = self.guard(lambda: self._respond(settings, caller, query))
 
     def _respond(self, settings: RelaySettings, caller: Caller, query: str) -> list[Action]:
-        api, entries = caller.surface.api, settings.router.models()
-        if caller.surface.operation == "models":
+        api, entries = caller.api_path.api, settings.router.models()
+        if caller.api_path.operation == "models":
             return self.respond_json(render_models(api, entries, for_codex=_MODEL_LIST_QUERY in parse_qs(query)))
         name = caller.model or ""
         entry = next((entry for entry in entries if entry.name == name), None)
@@ -92,16 +92,16 @@ class StoredResponseRelay(LocalRelay):
 
     def __init__(self, settings: RelaySettings, caller: Caller, client: str) -> None:
         super().__init__(caller.wire)
-        surface = caller.surface
-        response_id = surface.resource or ""
+        api_path = caller.api_path
+        response_id = api_path.resource or ""
         keys = response_keys(settings, client, response_id)
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
             stored = next((found[key] for key in keys if key in found), None)
             if stored is None:
                 return self.respond_error(stored_responses.not_found(response_id))
-            response = self.respond_json(stored_responses.serve(surface, stored))
-            return [Delete(keys), *response] if surface.operation == "delete" else response
+            response = self.respond_json(stored_responses.serve(api_path, stored))
+            return [Delete(keys), *response] if api_path.operation == "delete" else response
 
         self.actions = self.load(list(keys), proceed) if settings.has_store else proceed({})
 
@@ -134,11 +134,11 @@ class CountRelay(Relay):
         return self._endpoint.name
 
     def _estimate(self) -> list[Action]:
-        request = self.wire.parse_request(parse_count_request(self._caller.surface.api, self._caller.body))
+        request = self.wire.parse_request(parse_count_request(self._caller.api_path.api, self._caller.body))
         return self._respond(estimate_tokens(request))
 
     def _respond(self, tokens: int) -> list[Action]:
-        return self.respond_json(render_token_count(self._caller.surface.api, tokens))
+        return self.respond_json(render_token_count(self._caller.api_path.api, tokens))
 
     def send(self) -> list[Action]:
         signer = self._endpoint.signer
@@ -154,7 +154,7 @@ class CountRelay(Relay):
             model=endpoint.model,
             policy=self._policy,
         )
-        converted = convert_job(parse_count_request(self._caller.surface.api, self._caller.body), job)
+        converted = convert_job(parse_count_request(self._caller.api_path.api, self._caller.body), job)
         path = COUNTERS[target.base_api].path
         body = count_body(endpoint.api, converted.data, endpoint.model)
         headers = self._caller.passed_headers(WIRES[endpoint.api].provider)

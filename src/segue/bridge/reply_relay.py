@@ -121,7 +121,7 @@ class ReplyRelay(Relay):
         return self._attempt.endpoint.name if self._attempt is not None else None
 
     def keep_alive(self) -> list[Action]:
-        data = b"" if self.is_done or not self._caller.stream else keep_alive(self._caller.surface)
+        data = b"" if self.is_done or not self._caller.stream else keep_alive(self._caller.api_path)
         return [*self._head(), Write(data)] if data else []
 
     def end(self) -> None:
@@ -353,9 +353,9 @@ class ReplyRelay(Relay):
         if self._has_head:
             return []
         self._has_head = True
-        surface = self._caller.surface
-        self._array = JsonArrayWriter() if surface.json_array else None
-        return [Respond(200, stream_headers(surface))]
+        api_path = self._caller.api_path
+        self._array = JsonArrayWriter() if api_path.json_array else None
+        return [Respond(200, stream_headers(api_path))]
 
     def receive_end(self) -> list[Action]:
         attempt = self._attempt

@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from segue.bridge.api_paths import ApiPath
 from segue.bridge.listings import ModelEntry
 from segue.bridge.providers import Endpoint
-from segue.bridge.surfaces import Surface
 from segue.render.constraints import Policy
 
 CachePolicy = Literal[
@@ -35,7 +35,7 @@ _REASONING_MARKS = (b'"thinking"', b'"reasoning_effort"', b'"reasoning":{', b'"t
 class RouteQuery(Struct, frozen=True):
     """A caller's request, as far as a route can depend on it. Header names are in lower case."""
 
-    surface: Surface
+    api_path: ApiPath
     model: str | None
     headers: Mapping[str, str]
     body: bytes = b""

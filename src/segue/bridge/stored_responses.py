@@ -15,8 +15,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
+from segue.bridge.api_paths import ApiPath
 from segue.bridge.caller import Caller
-from segue.bridge.surfaces import Surface
 from segue.canonical.json import decode_members
 from segue.wire.base import ApiError
 
@@ -103,12 +103,12 @@ def _decode(stored: bytes) -> StoredResponse:
     return msgspec.json.decode(stored, type=StoredResponse)
 
 
-def serve(surface: Surface, stored: bytes) -> Mapping[str, Any]:
+def serve(api_path: ApiPath, stored: bytes) -> Mapping[str, Any]:
     """Return the body for a request about a stored response."""
     entry = _decode(stored)
-    if surface.operation == "delete":
-        return {"id": surface.resource, "object": "response", "deleted": True}
-    if surface.operation == "retrieve":
+    if api_path.operation == "delete":
+        return {"id": api_path.resource, "object": "response", "deleted": True}
+    if api_path.operation == "retrieve":
         return cast("dict[str, Any]", msgspec.json.decode(entry.response))
     items = [cast("dict[str, Any]", msgspec.json.decode(item)) for item in entry.items]
     items = [{"id": f"item_{index}", "type": "message", **item} for index, item in enumerate(items)]

@@ -15,10 +15,10 @@ from contextlib import suppress
 from functools import partial
 
 from segue.bridge.actions import EndResponse, Respond
+from segue.bridge.api_paths import guess_api
 from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
 from segue.bridge.shell import AsyncShell, run_async_exchange
-from segue.bridge.surfaces import guess_api
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, BodyMemory, DisconnectedError, read_body
 from segue.gateway.body_log import BodyLog

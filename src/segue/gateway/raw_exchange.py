@@ -15,12 +15,12 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.bridge.api_paths import find_api_path
 from segue.bridge.caller_key import expected_key_headers
 from segue.bridge.http_requests import raw_request
 from segue.bridge.provider_errors import TransportError, connection_error, missing_key_error
 from segue.bridge.providers import Endpoint
 from segue.bridge.secret import Secret
-from segue.bridge.surfaces import find_surface
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, DisconnectedError, iter_body
 from segue.gateway.raw_routes import RawRoute, request_headers, response_headers
@@ -60,7 +60,7 @@ class RawRoutes:
     def find(self, method: str, path: str, headers: Mapping[str, str]) -> RawRoute | None:
         """Return the first route of a request; for one that segue translates, only a route with `always`."""
         for route in self._routes:
-            if route.matches(path) and (route.settings.always or find_surface(method, path, headers) is None):
+            if route.matches(path) and (route.settings.always or find_api_path(method, path, headers) is None):
                 return route
         return None
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from segue.bridge.api_paths import find_api_path
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
@@ -16,7 +17,6 @@ from segue.bridge.listings import ModelEntry
 from segue.bridge.providers import Config, Endpoint, Environ, catalogue, resolve
 from segue.bridge.relay import Relay
 from segue.bridge.routes import Route, RouteQuery, Router
-from segue.bridge.surfaces import find_surface
 from segue.errors import InputError, require_string
 from segue.render.constraints import Policy
 from segue.store.envelope_keys import load_envelope_keys
@@ -68,15 +68,15 @@ class TransportSettings:
         """Return the relay of a request; None if it is passed through."""
         parts = urlsplit(url)
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        if self.pass_through and find_surface(method, path, headers) is None:
+        if self.pass_through and find_api_path(method, path, headers) is None:
             return None
         return self._bridge.open(method, path, {**headers, "host": parts.hostname or ""}, body, client=self._client)
 
     def _find_route(self, query: RouteQuery) -> Route:
         caller = self._caller
-        if caller is None and query.surface.api == _CHAT:
+        if caller is None and query.api_path.api == _CHAT:
             caller = self._hosts.get(query.headers.get("host", ""))
-        elif caller is not None and WIRES[caller].base_api != query.surface.api:
+        elif caller is not None and WIRES[caller].base_api != query.api_path.api:
             caller = None
         return Route(
             "transport", self._order_targets(query.model), caller=caller, policy=self._policy, has_callers_keys=True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from segue.bridge.surfaces import find_surface, guess_api
+from segue.bridge.api_paths import find_api_path, guess_api
 
 PREFIXES = ("", "/v1", "/compatible-mode/v1", "/a/models/b")
 
@@ -31,16 +31,16 @@ PREFIXES = ("", "/v1", "/compatible-mode/v1", "/a/models/b")
 def test_paths_are_matched_by_their_end(method: str, path: str, api: str, operation: str, variable: str | None) -> None:
     for prefix in PREFIXES:
         for end in ("", "/", "?beta=true"):
-            surface = find_surface(method, prefix + path + end, {})
-            assert surface is not None
-            assert (surface.api, surface.operation) == (api, operation)
-            assert (surface.resource or surface.model) == variable
-    assert find_surface("PUT", path, {}) is None
+            api_path = find_api_path(method, prefix + path + end, {})
+            assert api_path is not None
+            assert (api_path.api, api_path.operation) == (api, operation)
+            assert (api_path.resource or api_path.model) == variable
+    assert find_api_path("PUT", path, {}) is None
 
 
 @pytest.mark.parametrize("path", ["", "v1/messages", "/v1/threads/t/messages", "/v1/embeddings", "/xmessages/y"])
 def test_other_paths_are_not_translated(path: str) -> None:
-    assert find_surface("POST", path, {}) is None
+    assert find_api_path("POST", path, {}) is None
 
 
 @pytest.mark.parametrize("part", ["/model/", "/models/", "/v1beta/models/", "/responses/", "/a"])
@@ -48,7 +48,7 @@ def test_long_paths_take_linear_time(part: str) -> None:
     """A path of a megabyte would take hours if each part were tried with each end."""
     for method in ("GET", "POST"):
         for end in ("", ":generateContent", "/converse", "/input_items", "x"):
-            find_surface(method, part * (2**20 // len(part)) + end, {})
+            find_api_path(method, part * (2**20 // len(part)) + end, {})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The HTTP surfaces of the APIs: which API and operation a caller's request belongs to.
+"""The HTTP paths of the APIs: which API and operation a caller's request belongs to.
 
 Paths are matched by their end, because base URLs differ: `/v1/chat/completions` of one SDK is
 `/compatible-mode/v1/chat/completions` of another.
@@ -16,7 +16,7 @@ from msgspec import Struct
 Operation = Literal["reply", "count", "models", "model", "retrieve", "items", "delete"]
 
 
-class Surface(Struct, frozen=True):
+class ApiPath(Struct, frozen=True):
     """The API and the operation of a caller's request.
 
     `model` is the model in the path, `resource` the id of a stored response. `stream` is set where the path selects
@@ -119,8 +119,8 @@ _MARKS = (
 )
 
 
-def find_surface(method: str, path: str, headers: Mapping[str, str]) -> Surface | None:
-    """Return the surface of a request; None if segue does not translate it. `path` may have a query."""
+def find_api_path(method: str, path: str, headers: Mapping[str, str]) -> ApiPath | None:
+    """Return the path of a request; None if segue does not translate it. `path` may have a query."""
     path, _, query = path.partition("?")
     if _ASSISTANTS in path or not path.startswith("/"):
         return None
@@ -132,7 +132,7 @@ def find_surface(method: str, path: str, headers: Mapping[str, str]) -> Surface 
         api = _model_list_api(headers) or row.api if row.operation in ("models", "model") else row.api
         value = unquote(variable) or None
         has_resource = row.operation in ("items", "retrieve", "delete")
-        return Surface(
+        return ApiPath(
             api,
             row.operation,
             None if has_resource else value,
@@ -145,9 +145,9 @@ def find_surface(method: str, path: str, headers: Mapping[str, str]) -> Surface 
 
 def guess_api(method: str, path: str, headers: Mapping[str, str]) -> str:
     """Return the API that a caller most likely expects errors of: that of the path, or else of a part or a header."""
-    surface = find_surface(method, path, headers)
-    if surface is not None:
-        return surface.api
+    api_path = find_api_path(method, path, headers)
+    if api_path is not None:
+        return api_path.api
     if _ASSISTANTS in path:
         return "openai-chat"
     return _model_list_api(headers) or next((api for mark, api in _MARKS if mark in path), "openai-chat")
