@@ -38,6 +38,7 @@ from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.target import RenderTarget
 from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import is_other_model, parse_model, resolve_alias
+from segue.render.compaction import is_compaction
 from segue.render.constraints import (
     HostedPolicy,
     IdPolicy,
@@ -171,11 +172,21 @@ class Conversation:
             self.mark_sent()
         self.state.synthetic_calls = ()
         self.state.calibrate_tokens(reply.usage, reply.model)
-        blocks = tuple(_clear_id(block) for block in reply.blocks)
+        blocks = self._record_compactions(tuple(_clear_id(block) for block in reply.blocks))
         if any(isinstance(block, Thinking) for block in blocks):
             blocks = self._record_reasoning(blocks, reply.model)
         added = self.state.history.add(Message("ai", blocks, turn_key=self.state.history.open_turn()))
         return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
+
+    def _record_compactions(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+        """Record how many messages a compaction in a reply stands for: the conversation has them all."""
+        if not any(map(is_compaction, blocks)):
+            return blocks
+        count = {"messages": len(self.messages)}
+        return tuple(
+            msgspec.structs.replace(block, extra={**(block.extra or {}), **count}) if is_compaction(block) else block
+            for block in blocks
+        )
 
     def _record_reasoning(self, blocks: tuple[Block, ...], model: str | None) -> tuple[Block, ...]:
         """Record the model of a reply's reasoning, and its prefix where the model binds reasoning to it."""
@@ -226,11 +237,11 @@ class Conversation:
     def mark_sent(self) -> None:
         """Mark the last request as sent: its results are final.
 
-        Calls that got a synthetic result in it are recorded as interrupted.
+        Calls that got a synthetic result in it are recorded as interrupted, unless they run in the background.
         """
         for call_id in self.state.synthetic_calls or ():
             entry = self.state.history.ledger.get(call_id)
-            if entry is not None and entry.state == "pending" and not entry.rewound:
+            if entry is not None and entry.state == "pending" and not entry.rewound and entry.call.awaited:
                 self.interrupt(entry.call, "interrupted: no result was recorded")
         self.state.synthetic_calls = None if self.state.sent_request is not None else ()
         self.state.history.mark_sent()

@@ -254,11 +254,11 @@ def test_api_items_are_not_rendered_as_text():
     compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
     tools = {"type": "additional_tools", "role": "developer", "tools": [function()]}
     out = segue.convert(body(tools, compaction, user(), listing, assistant("x")), target="openai-chat")
-    assert [message["role"] for message in out.body["messages"]] == ["user", "assistant"]
+    assert [message["role"] for message in out.body["messages"]] == ["user", "user", "assistant"]
     assert [tool["function"]["name"] for tool in out.body["tools"]] == ["read"]
     findings_found = {finding.subject: (finding.kind, finding.message) for finding in out.report.findings}
-    assert findings_found["cmp_1"][0] == findings_found["tides: "][0] == "dropped"
-    assert "history that is not in this body" in findings_found["cmp_1"][1]
+    assert findings_found["compaction"][0] == findings_found["tides: "][0] == "dropped"
+    assert "only the provider that made it can read it" in findings_found["compaction"][1]
     message = "additional_tools: tools declared in mid-conversation moved to the tool declarations"
     assert findings_found["additional_tools"] == ("moved", message)
     assert not any("empty message" in message for _, message in findings_found.values())

@@ -24,7 +24,7 @@ Identity = Literal[
 ]
 State = Literal["pending", "complete", "error", "denied", "cancelled", "interrupted"]
 Outcome = Literal["denied", "cancelled", "interrupted"]
-OmitReason = Literal["repeated", "missing", "listing", "declaring", "instruction", "notice"]
+OmitReason = Literal["repeated", "missing", "compaction", "listing", "declaring", "instruction", "notice"]
 ShortenReason = Literal["cut", "removed", "repeated", "superseded", "stale"]
 
 
@@ -117,8 +117,10 @@ class Opaque(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="opa
     """Content that segue does not model. Same-API it is rendered whole; cross-API only its `text` is rendered.
 
     `omit_reason` is set where it is no part of the conversation and is omitted cross-API: a repeated item
-    (`repeated`), a reference to history outside the body (`missing`), a `listing` of tools, a declaration of tools
-    (`declaring`), an `instruction` to the API, a `notice` of the provider about the reply.
+    (`repeated`), a reference to history outside the body (`missing`), a `compaction`, which stands for the history
+    before it, a `listing` of tools, a declaration of tools (`declaring`), an `instruction` to the API, a `notice` of
+    the provider about the reply. `text` of a compaction is its summary, if that can be read; its `extra` may have
+    `size`, the characters that only the provider can read, and `messages`, how many before it are those it stands for.
     """
 
     kind: str

@@ -138,6 +138,9 @@ class Constraints(Struct, frozen=True):
     json_word_for_schemas: bool = False
     """Whether the word is also required with a schema response format."""
 
+    compactions: Literal["none", "anywhere", "first"] = "none"
+    """Where the target reads its own compactions of the history: `first` in a message, and then the newest one only."""
+
     tool_changes: frozenset[str] = frozenset()
     """The kinds of blocks that make a declared tool available or unavailable from there on, in any API's form."""
 
@@ -220,6 +223,9 @@ class TEXTS:
     first_user_message = "[continued]"
     last_user_message = "Continue."
     unsupported = "[{kind} not supported here]"
+    running = "[still running: no result yet]"
+    summary = "[summary of the conversation so far] {content}"
+    lost_history = "[the conversation so far was compacted by its provider, and its content is not available here]"
     undisclosed = "[run by the provider, output not disclosed]"
     media_moved = "[{kind} follows]"
     media_caption = "[{kind} attached]"

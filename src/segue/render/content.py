@@ -30,6 +30,7 @@ _ROLE_NAMES: dict[Speaker, str] = {"system": "system", "human": "user", "ai": "a
 _OMIT_FINDINGS: dict[OmitReason, tuple[FindingKind, Level, str]] = {
     "repeated": ("dedupe", "note", "{kind} dropped: repeats an item with the same id"),
     "missing": ("dropped", "lost", "{kind} dropped: refers to history that is not in this body"),
+    "compaction": ("dropped", "note", "{kind} dropped: the caller has the messages that it stands for"),
     "listing": ("dropped", "note", "{kind} dropped: a list of tools is not part of the conversation"),
     "declaring": ("moved", "changed", "{kind}: tools declared in mid-conversation moved to the tool declarations"),
     "instruction": ("dropped", "lost", "{kind} dropped: an instruction to the API, not part of the conversation"),

@@ -9,7 +9,8 @@ API is not touched.
 
 The order matters, because each pass relies on the ones before:
 
-0.  `drop_omitted`       Drops content that is no part of the conversation, so that it separates no other messages.
+0.  `replace_compactions`   What stands for earlier history, by that history or a text where the target can't read it.
+    `drop_omitted`       Drops content that is no part of the conversation, so that it separates no other messages.
 1.  `assign_speakers`    Puts every block into a message of its speaker: no later pass finds calls in user messages.
 2.  `choose_results`     At most one result for each call.
 3.  `convert_orphans`    Results without a call become text. Now every result left has a call.
@@ -46,6 +47,7 @@ import msgspec
 from segue.canonical.blocks import Media, Opaque, Thinking, ToolCall, ToolResponse, calls_of
 from segue.canonical.contents import Contents, summarize
 from segue.canonical.request import Request, Tool
+from segue.render.compaction import replace_compactions
 from segue.render.constraints import Constraints, Policy
 from segue.render.content import drop_empty, drop_omitted, insert_captions, mark_errors, place_media
 from segue.render.draft import Draft, find_unpaired_ids
@@ -138,6 +140,7 @@ def _is_from_api(tool: Tool, api: str) -> bool:
 
 
 PASSES: tuple[Pass, ...] = (
+    replace_compactions,
     drop_omitted,
     assign_speakers,
     choose_results,
@@ -176,6 +179,7 @@ def _traits(*traits: Trait) -> frozenset[Trait]:
 
 
 TRAITS_NEEDED: dict[Pass, frozenset[Trait]] = {
+    replace_compactions: _traits("omitted"),
     drop_omitted: _traits("omitted"),
     assign_speakers: _BESIDE_RESULTS
     | _RESULTS_OUTSIDE

@@ -212,9 +212,15 @@ def _shifts_positions(draft: Draft, message: Message, answered: Collection[str])
 
 # Stored with the result.
 _NO_RESULT = "interrupted: no result was recorded"
+_STILL_RUNNING = "still running: there is no result yet"
 
 
 def _make_synthetic(draft: Draft, call: ToolCall) -> ToolResponse:
+    # Where the provider holds earlier items, it may hold the result too: whether the call still runs is not known.
+    if not call.awaited and draft.request.continues is None:
+        message = "added the result that it is still running for a call in the background"
+        draft.report.add("synthetic", message, call_id=call.id, subject=call.name)
+        return call.respond(TEXTS.running, synthetic=_STILL_RUNNING)
     message = "added an error result for a tool call without a result"
     draft.report.add("synthetic", message, call_id=call.id, subject=call.name)
     return call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=_NO_RESULT)

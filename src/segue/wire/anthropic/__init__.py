@@ -46,6 +46,7 @@ def _deepseek_row(model: Model) -> dict[str, Any]:
         "accepts_unknown_reasoning": True,
         "reasoning_required_on_calls": "default" if model.reasons_by_default else "requested",
         "open_exchange_needs_reasoning": False,
+        "compactions": "none",
     }
 
 
@@ -82,6 +83,7 @@ def _claude_constraints(model: Model) -> Constraints:
         # ANT-42: older models take a `top_p` of -1 for none.
         option_ranges=_RANGES,
         tool_changes=TOOL_CHANGES,
+        compactions="first",
         has_error_flag=True,
         # ANT-13 to ANT-16
         empty_text="refused",

@@ -51,10 +51,8 @@ from segue.wire.tools import render_named_arguments
 
 # Blocks about the reply that are no part of its content.
 _NOTICES = frozenset({"fallback"})
-# In a reply, the summary of a history that the client still has; in a request it stands for that history.
 TOOL_CHANGES = frozenset({"tool_addition", "tool_removal"})
 """Blocks that make a declared tool available or unavailable from there on; `extra` is the reference to the tool."""
-_REPLY_NOTICES = frozenset({"compaction"})
 HOST = Host(API, API, API)
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
@@ -75,16 +73,6 @@ def parse_content(content: list[Any], model: str | None = None) -> tuple[Block, 
         except InputError as error:
             raise error.with_prefix(f"content[{index}]") from None
     return tuple(blocks)
-
-
-def parse_reply_content(content: list[Any], model: str | None = None) -> tuple[Block, ...]:
-    """Parse the content of a reply; clients of other APIs do not get its notices."""
-    return tuple(
-        msgspec.structs.replace(block, omit_reason="notice")
-        if isinstance(block, Opaque) and block.kind in _REPLY_NOTICES
-        else block
-        for block in parse_content(content, model)
-    )
 
 
 def _parse_block(value: object, model: str | None) -> Block:
@@ -247,6 +235,19 @@ def _parse_tool_reference(block: JsonObject, _model: str | None) -> Block:
     return Text(name, native=Native(API, block)) if name else Opaque("tool_reference", native=Native(API, block))
 
 
+def _parse_compaction(block: JsonObject, _model: str | None) -> Block:
+    """Parse a summary of the history before it; without content the compaction failed, and stands for nothing."""
+    text, encrypted = (optional_string(block.get(key), key) or "" for key in ("content", "encrypted_content"))
+    stands = bool(text or encrypted)
+    return Opaque(
+        block["type"],
+        text=text,
+        native=Native(API, block),
+        omit_reason="compaction" if stands else "notice",
+        extra={"size": len(encrypted)} if encrypted else None,
+    )
+
+
 def _parse_tool_change(block: JsonObject, _model: str | None) -> Block:
     tool = object_or_none(block.get("tool")) or {}
     named = tool if isinstance(tool.get("name"), str) else None
@@ -270,6 +271,7 @@ _PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "document": lambda block, _model: parse_document(block),
     "search_result": lambda block, _model: parse_search_result(block),
     "tool_reference": _parse_tool_reference,
+    "compaction": _parse_compaction,
     **dict.fromkeys(TOOL_CHANGES, _parse_tool_change),
 }
 

@@ -10,7 +10,7 @@ from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.anthropic.capabilities import API
-from segue.wire.anthropic.items import parse_reply_content, render_block
+from segue.wire.anthropic.items import parse_content, render_block
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none, unknown_fields
 from segue.wire.merge import intact_fragment
@@ -68,7 +68,7 @@ _STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()}
 def parse_reply(body: Mapping[str, Any]) -> Reply:
     model = string_or_none(body.get("model"))
     try:
-        blocks = parse_reply_content(require_list(body.get("content"), "content"), model)
+        blocks = parse_content(require_list(body.get("content"), "content"), model)
     except InputError as error:
         raise RemoteProtocolError(f"not a message of this API: {error}") from None
     reason = string_or_none(body.get("stop_reason"))

@@ -13,7 +13,7 @@ from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply
 from segue.errors import InputError
 from segue.wire.anthropic.capabilities import API
-from segue.wire.anthropic.items import parse_content, parse_reply_content
+from segue.wire.anthropic.items import parse_content
 from segue.wire.anthropic.reply import parse_error, parse_reply
 from segue.wire.json_values import (
     JsonObject,
@@ -286,7 +286,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
             fragment["input"] = self.block_input(open_block, ended=ended)
         if open_block.extra_deltas:
             open_block.fragment = cast("JsonObject", merge_deltas([fragment, *open_block.extra_deltas]))
-        (block,) = parse_reply_content([open_block.fragment], self._model)
+        (block,) = parse_content([open_block.fragment], self._model)
         return block
 
     def build_reply(self, content: list[JsonObject]) -> Reply:

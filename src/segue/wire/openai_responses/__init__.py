@@ -47,6 +47,7 @@ FOLDED_CALLS: Mapping[str, Any] = {
     "reasoning_replay": "plain",
     "accepts_unknown_reasoning": True,
     "reasoning_precedes_item": False,
+    "compactions": "none",
 }
 
 
@@ -73,6 +74,7 @@ def _openai_constraints(model: Model) -> Constraints:
         can_reason=is_reasoning_model(model) or model.family != "gpt" or not model.version,
         # OAI-RESP-07 to OAI-RESP-09
         reasoning_precedes_item=True,
+        compactions="anywhere",
         # The error text names input messages; instructions are not known to be enough.
         json_word="messages",
         # OAI-RESP-26

@@ -439,12 +439,13 @@ def _item_id(item: JsonObject) -> str:
     return string_or_none(item.get("id")) or ""
 
 
+COMPACTION_TYPES = ("compaction", "compaction_summary", "context_compaction")
 OPAQUE_TYPES: dict[str, _OpaqueType] = {
     "mcp_list_tools": _OpaqueType("ai", _tools_of_server, "listing"),
     _APPROVAL_RESPONSE: _OpaqueType(
         "human", lambda item: format_approval(item.get("approve") is True, item.get("reason"))
     ),
-    "compaction": _OpaqueType("ai", _item_id, "missing"),
+    **dict.fromkeys(COMPACTION_TYPES, _OpaqueType("ai", omit_reason="compaction")),
     "item_reference": _OpaqueType("ai", _item_id, "missing"),
     "additional_tools": _OpaqueType("none", omit_reason="declaring"),
     "configuration_update": _OpaqueType("none", omit_reason="instruction"),
@@ -466,7 +467,12 @@ def parse_opaque(item: JsonObject, kind: str, context: ParseContext, *, valid_id
         is_valid = is_valid and (context.continues or approval_id in context.approval_ids)
         origin = _approval_origin(approval_id, raw_id_or_none(item.get("id")), context)
     omit_reason = row.omit_reason if row is not None else None
-    return Opaque(kind, text=text, native=context.native(item, is_valid), omit_reason=omit_reason, origin=origin)
+    extra: JsonObject | None = None
+    if omit_reason == "compaction":
+        encrypted = string_or_none(item.get("encrypted_content"))
+        omit_reason, extra = ("compaction", {"size": len(encrypted)}) if encrypted else ("notice", None)
+    native = context.native(item, is_valid)
+    return Opaque(kind, text=text, native=native, omit_reason=omit_reason, extra=extra, origin=origin)
 
 
 def parse_repeated(item: JsonObject, kind: str, context: ParseContext) -> Opaque:
