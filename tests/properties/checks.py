@@ -310,6 +310,13 @@ def check_no_api_items_as_text(body: Body) -> None:
     assert not [kind for kind in SILENT if f"[{kind} not supported here]" in body_text]
 
 
+def check_compaction(given: Body, body: Body) -> None:
+    """Where nothing but a compaction is left of the history, another API is told so."""
+    items = given.get("input")
+    if isinstance(items, list) and items[0].get("type") == "compaction":
+        assert "the conversation so far was compacted" in dump_json(messages_of(body))
+
+
 RESPONSES = ("openai-responses", "azure-foundry")
 
 

@@ -121,6 +121,7 @@ def _by_property(place: Place, body: dict[str, Any]) -> str | None:
         checks.check_no_api_items_as_text(body)
         if place.source != target:
             checks.check_json_instruction(body, target)
+            checks.check_compaction(given, body)
     except AssertionError as error:
         return str(error)
     return None

@@ -10,6 +10,7 @@ import msgspec
 from segue.bridge.api_paths import find_api_path, guess_api
 from segue.bridge.body_limits import BodyLimits, find_size_error
 from segue.bridge.caller import Caller, own_error, parse_caller
+from segue.bridge.compaction import DEFAULT_LIMIT
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResponseRelay
@@ -30,6 +31,7 @@ class Bridge:
     `now` returns the time in UTC, `random` a number of random bytes. `has_store` is whether the shell carries out
     `Load` and `Save`. `max_age` is that of envelopes, in seconds, `first_byte` that of `RelaySettings`. `pauses` are
     shared with other bridges where given. `body_limits` are those of callers' bodies, if any.
+    `compaction_limit` is that of `RelaySettings`.
     """
 
     def __init__(
@@ -45,10 +47,13 @@ class Bridge:
         body_limits: BodyLimits | None = None,
         pauses: TargetPauses | None = None,
         first_byte: float = FIRST_BYTE,
+        compaction_limit: int = DEFAULT_LIMIT,
     ) -> None:
         self._body_limits = body_limits
         pauses = pauses or TargetPauses(lambda: now().timestamp())
-        self._settings = RelaySettings(router, keys, now, random, pauses, has_store, max_age, limits, first_byte)
+        self._settings = RelaySettings(
+            router, keys, now, random, pauses, has_store, max_age, limits, first_byte, compaction_limit
+        )
 
     def open(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, client: str = "") -> Relay:
         """Return the relay of a caller's request. `path` may have a query; `client` identifies the caller.

@@ -11,7 +11,7 @@ import base64
 import binascii
 import hmac
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -36,6 +36,8 @@ EntryKind = Literal[
     "opening",  # marks a conversation with stored reasoning, by its first user message
     "reasoning",  # the reasoning of a reply, by its first call
     "responses",  # a response that later requests may refer to
+    "compaction",  # who made a compaction, by its content
+    "compacted",  # the messages that it stands for
 ]
 RejectReason = Literal["forged", "expired", "provider", "endpoint", "key", "version"]
 
@@ -46,8 +48,6 @@ _TIME_SIZE = 8
 _MAC_START = len(_HEADER) + 1
 _SIGNED_START = _MAC_START + _MAC_SIZE
 _PAYLOAD_START = _SIGNED_START + _TIME_SIZE
-# The size of a whole envelope whose payload can't be compressed: zlib adds a header and five bytes for each 16 kB.
-_MAX_TEXT_SIZE = (MAX_PAYLOAD_SIZE + MAX_PAYLOAD_SIZE // 2048 + 1024) * 4 // 3
 _MAX_TIME = 2 ** (8 * _TIME_SIZE) - 1
 _URL_ALPHABET = str.maketrans("-_", "+/")
 _REJECTED: dict[RejectReason, str] = {
@@ -102,6 +102,24 @@ class Opened(Struct, frozen=True):
     sealed_at: int
 
 
+class OpenedFields(Struct, frozen=True):
+    """The fields of an envelope, and the secret that it was sealed with."""
+
+    fields: dict[str, Any]
+    sealed_at: int
+    key: bytes
+
+    def find_mismatch(self, binding: Binding) -> Literal["provider", "endpoint", "key"] | None:
+        """Return in what its binding differs from another one, apart from the model; None if in nothing."""
+        if self.fields.get("provider") != binding.provider:
+            return "provider"
+        expected = _bound_digests(self.key, binding)
+        return next((name for name in expected if self.fields.get(name) != expected[name]), None)
+
+    def __repr__(self) -> str:
+        return "OpenedFields()"
+
+
 class Rejected(Struct, frozen=True):
     """Why an envelope was not opened. With another key of `EnvelopeKeys`, the reason is `forged`."""
 
@@ -133,22 +151,24 @@ def seal(
 
     `now` is the time in seconds. For an entry of a store, which has no such limit, pass another `max_size`.
     """
-    payload = encode_json(
-        {
-            "provider": binding.provider,
-            "model": binding.model,
-            **_bound_digests(keys.current, binding),
-            "blocks": [[position, encode_value(block)] for position, block in blocks],
-        }
-    )
-    if len(payload) > MAX_PAYLOAD_SIZE:
+    fields = {"blocks": [[position, encode_value(block)] for position, block in blocks]}
+    text = seal_fields(fields, binding, keys, now)
+    return text if text is not None and len(text) <= max_size else None
+
+
+def seal_fields(
+    fields: Mapping[str, Any], binding: Binding, keys: EnvelopeKeys, now: float, *, limit: int = MAX_PAYLOAD_SIZE
+) -> str | None:
+    """Return the envelope of some fields; None if their JSON has more than `limit` bytes."""
+    bound = {"provider": binding.provider, "model": binding.model, **_bound_digests(keys.current, binding)}
+    payload = encode_json({**bound, **fields})
+    if len(payload) > limit:
         return None
     signed = min(max(int(now), 0), _MAX_TIME).to_bytes(_TIME_SIZE) + zlib.compress(payload)
     # With a length divisible by three there is no padding, which some clients drop, and each text means other bytes.
     signed += b"\0" * (-(_SIGNED_START + len(signed)) % 3)
     head = _HEADER + bytes([_VERSION])
-    text = base64.b64encode(head + _compute_mac(keys.current, head + signed) + signed).decode()
-    return text if len(text) <= max_size else None
+    return base64.b64encode(head + _compute_mac(keys.current, head + signed) + signed).decode()
 
 
 def open_envelope(text: str, binding: Binding, keys: EnvelopeKeys, now: float, max_age: float) -> Opened | Rejected:
@@ -156,29 +176,35 @@ def open_envelope(text: str, binding: Binding, keys: EnvelopeKeys, now: float, m
 
     Another model is not a reason to reject it: the renderer drops what is bound to the model.
     """
-    data = _decode(text)
+    opened = open_fields(text, keys, now, max_age)
+    if isinstance(opened, Rejected):
+        return opened
+    foreign = opened.find_mismatch(binding)
+    if foreign is not None:
+        return Rejected(foreign)
+    payload = opened.fields
+    try:
+        return Opened(tuple(_parse_blocks(payload["blocks"])), str(payload["model"]), opened.sealed_at)
+    except (SegueError, KeyError, TypeError, ValueError):
+        # Sealed with this key, but by another version of segue.
+        return Rejected("version")
+
+
+def open_fields(
+    text: str, keys: EnvelopeKeys, now: float, max_age: float, *, limit: int = MAX_PAYLOAD_SIZE
+) -> OpenedFields | Rejected:
+    """Return the fields of an envelope of any provider that is at most `max_age` seconds old; it never raises."""
+    data = _decode(text, limit)
     if data is None:
         return Rejected("forged")
     if data[_MAC_START - 1] != _VERSION:
         return Rejected("version")
     key = _find_key(data, keys)
-    payload = _decompress(data[_PAYLOAD_START:]) if key is not None else None
+    payload = _decompress(data[_PAYLOAD_START:], limit) if key is not None else None
     if key is None or payload is None:
         return Rejected("forged")
     sealed_at = int.from_bytes(data[_SIGNED_START:_PAYLOAD_START])
-    if now - sealed_at > max_age:
-        return Rejected("expired")
-    if payload.get("provider") != binding.provider:
-        return Rejected("provider")
-    expected = _bound_digests(key, binding)
-    for name in ("endpoint", "key"):
-        if payload.get(name) != expected[name]:
-            return Rejected(name)
-    try:
-        return Opened(tuple(_parse_blocks(payload["blocks"])), str(payload["model"]), sealed_at)
-    except (SegueError, KeyError, TypeError, ValueError):
-        # Sealed with this key, but by another version of segue.
-        return Rejected("version")
+    return Rejected("expired") if now - sealed_at > max_age else OpenedFields(payload, sealed_at, key)
 
 
 def entry_key(keys: EnvelopeKeys, client: str, kind: EntryKind, entry_id: str, digest: str) -> str:
@@ -223,9 +249,9 @@ def _find_key(data: bytes, keys: EnvelopeKeys) -> bytes | None:
     return None
 
 
-def _decode(text: str) -> bytes | None:
+def _decode(text: str, limit: int) -> bytes | None:
     """Return the bytes of an envelope; None if it is not base64 without padding, in either alphabet, or too long."""
-    if not is_envelope(text) or len(text) > _MAX_TEXT_SIZE or len(text) % 4 or "=" in text or not text.isascii():
+    if not is_envelope(text) or len(text) > _max_text_size(limit) or len(text) % 4 or "=" in text or not text.isascii():
         return None
     try:
         data = base64.b64decode(text.translate(_URL_ALPHABET), validate=True)
@@ -234,11 +260,19 @@ def _decode(text: str) -> bytes | None:
     return data if len(data) > _PAYLOAD_START else None
 
 
-def _decompress(data: bytes) -> dict[str, Any] | None:
+def _max_text_size(limit: int) -> int:
+    """The size of a whole envelope whose payload can't be compressed.
+
+    zlib adds a header and five bytes for each 16 kB.
+    """
+    return (limit + limit // 2048 + 1024) * 4 // 3
+
+
+def _decompress(data: bytes, limit: int) -> dict[str, Any] | None:
     """Return the payload; None if it is damaged or too large. No more than its size limit is decompressed."""
     decompressor = zlib.decompressobj()
     try:
-        text = decompressor.decompress(data, MAX_PAYLOAD_SIZE + 1)
+        text = decompressor.decompress(data, limit + 1)
         payload = msgspec.json.decode(text) if decompressor.eof else None
     except (zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

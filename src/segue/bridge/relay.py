@@ -15,6 +15,7 @@ from msgspec import Struct
 from segue.bridge import aws
 from segue.bridge.actions import Action, Elapsed, Entries, Input, Load, ResponseHead
 from segue.bridge.caller import own_error, respond_error, respond_json
+from segue.bridge.compaction import DEFAULT_LIMIT
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.histories import HistoryMemory
@@ -46,6 +47,8 @@ class RelaySettings(Struct, frozen=True):
     max_age: float = 30 * _DAY
     limits: ReplyLimits = DEFAULT_LIMITS
     first_byte: float = FIRST_BYTE
+    compaction_limit: int = DEFAULT_LIMIT
+    """The largest history in bytes that is remembered for a compaction; 0 if none is."""
     histories: HistoryMemory = msgspec.field(default_factory=HistoryMemory)
 
 

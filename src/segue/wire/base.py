@@ -111,6 +111,21 @@ class BodyTool(Struct, frozen=True):
     """Whether the tool is known to work together with function tools."""
 
 
+class CompactionForm(Struct, frozen=True):
+    """How the bodies and replies of an API hold a compaction: what stands for the history before it."""
+
+    types: frozenset[str]
+    """The types of its items or blocks."""
+    content_keys: tuple[str, ...]
+    """The fields with its content: compactions with equal ones are the same."""
+    reply_items: Callable[[JsonObject], list[JsonObject]]
+    """Returns the items of a reply as they are in the next request."""
+    trigger: str | None = None
+    """The type of the item that asks for one."""
+    in_messages: bool = False
+    """Whether it is a block in a message, and not an item of its own."""
+
+
 class Wire(Struct, frozen=True):
     """One API: a row of the registry.
 
@@ -206,6 +221,8 @@ class Wire(Struct, frozen=True):
     """The id scheme that this API's tool format also requires on other APIs; None if those keep their own ids."""
     reasoning_place: ReasoningPlace | None = None
     """The field for opaque data of reasoning that clients of this API send back; None if there is none."""
+    compaction: CompactionForm | None = None
+    """How the API compacts a conversation; None if it does not."""
     body_tool: BodyTool | None = None
     """The hosted tool that a field of the body declares."""
     conversation_key: str = "messages"

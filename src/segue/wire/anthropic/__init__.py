@@ -15,7 +15,7 @@ from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.anthropic.tools import TOOL_KEYS
-from segue.wire.base import RenderContext, Wire, is_random_id
+from segue.wire.base import CompactionForm, RenderContext, Wire, is_random_id
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 _VALID_ID = r"[a-zA-Z0-9_-]+"
 _IDS = prefix_scheme(API, "toolu_", limit=64, pattern=_VALID_ID)
 _MEDIA_KINDS = frozenset({"image", "document"})
+_COMPACTION = CompactionForm(
+    frozenset({"compaction"}),
+    ("content", "encrypted_content"),
+    reply_items=lambda reply: [{"role": "assistant", "content": reply["content"]}],
+    in_messages=True,
+)
 _RANGES = {"max_tokens": (0, 2**53), "temperature": (0, 1), "top_p": (-1, 1), "top_k": (0, 2**53)}
 
 
@@ -152,6 +158,7 @@ WIRE = Wire(
     render_error=render_error,
     error_forms=ERROR_FORMS,
     reasoning_place="signature",
+    compaction=_COMPACTION,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
     tool_keys=TOOL_KEYS,

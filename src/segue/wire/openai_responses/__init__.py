@@ -10,12 +10,13 @@ import msgspec
 
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
-from segue.wire.base import ApiError, RenderContext, Wire
+from segue.wire.base import ApiError, CompactionForm, RenderContext, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import JsonObject
 from segue.wire.names import NAMESPACE_SEPARATOR, NameRule
 from segue.wire.openai_responses.context import OPENAI, ResponsesDialect
 from segue.wire.openai_responses.errors import ERROR_FORMS
+from segue.wire.openai_responses.item_types import COMPACTION_TYPES
 from segue.wire.openai_responses.messages import ITEM_KEYS
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
@@ -36,6 +37,12 @@ if TYPE_CHECKING:
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
 _MEDIA_KINDS = frozenset({"image", "document"})
+_COMPACTION = CompactionForm(
+    frozenset(COMPACTION_TYPES),
+    ("encrypted_content",),
+    reply_items=lambda reply: list(reply["output"]),
+    trigger="compaction_trigger",
+)
 
 
 # DS-11: calls are folded into assistant messages, so that nothing may stand between them and their outputs.
@@ -156,6 +163,7 @@ def make_wire(
         render_error=render_error,
         error_forms=ERROR_FORMS,
         reasoning_place="encrypted",
+        compaction=_COMPACTION,
         # A dialect may not accept an id of another provider's response.
         body_keys=BODY_KEYS if kind != "dialect" else BODY_KEYS - {"previous_response_id"},
         item_keys=ITEM_KEYS,

@@ -1,0 +1,259 @@
+"""Compactions in the conversations of callers: what each stands for is remembered when a provider makes it.
+
+The messages before a compaction are saved in the store, sealed as reasoning is. Where a later request has the
+compaction and the target can't read it, or is not the one that made it, they are put back before it. The API, the
+account and the endpoint that made it get it back unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from segue.bridge.envelopes import Binding, EntryKind, EnvelopeKeys, OpenedFields, entry_keys, open_fields, seal_fields
+from segue.canonical.json import decode_members, encode_json_sorted, parse_json
+from segue.canonical.request import Reply
+from segue.models import parse_model
+from segue.render.compaction import is_compaction
+from segue.render.constraints import TEXTS
+from segue.render.report import Report
+from segue.wire.base import CompactionForm, RenderContext, Wire
+from segue.wire.ids import IdMap
+from segue.wire.json_values import JsonObject, objects_in
+from segue.wire.names import ANY_NAME, NameMap
+
+DEFAULT_LIMIT = 16 * 2**20
+_IGNORED_KEYS = frozenset({"id", "status", "cache_control"})
+_SYSTEM_ROLES = ("system", "developer")
+
+
+class Vault(Struct, frozen=True):
+    """How the entries of one client are sealed and found. `limit` is the size of one history in bytes."""
+
+    keys: EnvelopeKeys
+    client: str
+    now: float
+    max_age: float
+    limit: int = DEFAULT_LIMIT
+
+    def names(self, kind: EntryKind, digest: str) -> tuple[str, ...]:
+        return entry_keys(self.keys, self.client, kind, digest, "")
+
+    def seal(self, kind: EntryKind, digest: str, fields: Mapping[str, Any], binding: Binding) -> dict[str, bytes]:
+        """Return the entry of some fields; empty if they are too large."""
+        text = seal_fields({"entry": [kind, digest], **fields}, binding, self.keys, self.now, limit=self.limit)
+        return {} if text is None else {self.names(kind, digest)[0]: text.encode()}
+
+    def open(self, kind: EntryKind, digest: str, found: Mapping[str, bytes]) -> OpenedFields | None:
+        """Return the fields of an entry; None if it is not there, forged, or that of something else."""
+        entry = next((found[name] for name in self.names(kind, digest) if name in found), None)
+        text = "" if entry is None else entry.decode("ascii", "replace")
+        opened = open_fields(text, self.keys, self.now, self.max_age, limit=self.limit)
+        return opened if isinstance(opened, OpenedFields) and opened.fields.get("entry") == [kind, digest] else None
+
+
+class CompactedBody:
+    """A caller's body with compactions, and what is known of them. It is completed by entries of the store."""
+
+    def __init__(self, wire: Wire, body: bytes, vault: Vault) -> None:
+        assert wire.compaction is not None
+        self._wire = wire
+        self._form = wire.compaction
+        self._vault = vault
+        self._members = decode_members(body)
+        self._body = body
+        self._items = read_items(self._members.get(wire.conversation_key))
+        self._makers: dict[str, OpenedFields | None] = {}
+        self._histories: dict[str, list[JsonObject] | None] = {}
+
+    def find_missing(self, binding: Binding, *, can_read: bool) -> dict[str, tuple[EntryKind, str]]:
+        """Return the names of the entries that this target needs, and are not loaded yet."""
+        makers = [digest for digest in self._digests(self._items) if digest not in self._makers]
+        if makers:
+            return self._name("compaction", makers)
+        needed = [digest for digest in self._needed(self._items, binding, can_read) if digest not in self._histories]
+        return self._name("compacted", needed)
+
+    def _name(self, kind: EntryKind, digests: Iterable[str]) -> dict[str, tuple[EntryKind, str]]:
+        return {name: (kind, digest) for digest in digests for name in self._vault.names(kind, digest)}
+
+    def add(self, asked: Mapping[str, tuple[EntryKind, str]], found: Mapping[str, bytes]) -> None:
+        """Take the entries that the store has of those that were asked for."""
+        for kind, digest in dict.fromkeys(asked.values()):
+            opened = self._vault.open(kind, digest, found)
+            if kind == "compaction":
+                self._makers[digest] = opened
+            else:
+                items = opened.fields.get("items") if opened is not None else None
+                self._histories[digest] = list(objects_in(items)) if isinstance(items, list) else None
+
+    def _digests(self, items: Sequence[JsonObject]) -> list[str]:
+        return [digest for _, digest in _find(items, self._form)]
+
+    def _needed(self, items: Sequence[JsonObject], binding: Binding, can_read: bool) -> Iterator[str]:
+        """Yield the compactions whose history this target needs, as far as is known."""
+        for position, digest in reversed(_find(items, self._form)):
+            if can_read and items is self._items and self._is_own(digest, binding):
+                return
+            yield digest
+            history = self._histories.get(digest)
+            if history is not None:
+                yield from self._needed(history, binding, can_read)
+                return
+            items = items[:position]
+
+    def _is_own(self, digest: str, binding: Binding) -> bool:
+        """Return whether a target made a compaction, or may have: of one that is not remembered this is unknown."""
+        maker = self._makers.get(digest)
+        return maker is None or maker.find_mismatch(binding) is None
+
+    def restore(self, binding: Binding, report: Report, *, can_read: bool) -> bytes:
+        """Return the body for this target: with the history that it would not have otherwise."""
+        items = self._restore(self._items, binding, report, can_read)
+        if items is self._items:
+            return self._body
+        return msgspec.json.encode({**self._members, self._wire.conversation_key: items})
+
+    def _restore(
+        self, items: list[JsonObject], binding: Binding, report: Report, can_read: bool, *, is_history: bool = False
+    ) -> list[JsonObject]:
+        for position, digest in reversed(_find(items, self._form)):
+            is_own = can_read and not is_history and self._is_own(digest, binding)
+            if is_own:
+                foreign = [at for at, one in _find(items[:position], self._form) if not self._is_own(one, binding)]
+                return _without(items, foreign, self._form) if foreign else items
+            history = self._histories.get(digest)
+            if history is not None:
+                earlier = self._restore(history, binding, report, can_read, is_history=True)
+                before, after = items[:position], items[position:]
+                count = f"{len(history):,} items" if len(history) != 1 else "one item"
+                report.add("supplied", f"compaction: {count} that it stands for restored", subject="compaction")
+                return [*_merge(earlier, before, self._form), *_without(after, [0], self._form)]
+            if can_read and not is_history:
+                # The same API, but another account: the blob must not be sent there.
+                why = "compaction dropped: another account or endpoint made it, and what it stands for is not stored"
+                report.add("dropped", why, subject="compaction")
+                text = _readable_text(items[position], self._form) or TEXTS.lost_history
+                rest = _without(items, [position], self._form)
+                items = [*rest[:position], {"role": "user", "content": text}, *rest[position:]]
+        return items
+
+
+def may_have_compactions(wire: Wire, body: bytes) -> bool:
+    """Return whether a body may have a compaction, without parsing it."""
+    return wire.compaction is not None and any(b'"%b"' % kind.encode() in body for kind in wire.compaction.types)
+
+
+def read_items(raw: Raw | None) -> list[JsonObject]:
+    """Return the items of a conversation, which may be a text; none if they are not valid."""
+    value: object = None if raw is None else parse_json(bytes(raw))[0]
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    items = objects_in(value)
+    return items if isinstance(value, list) and len(items) == len(cast("list[object]", value)) else []
+
+
+def remember(wire: Wire, body: bytes, reply: Reply, binding: Binding, vault: Vault) -> dict[str, bytes]:
+    """Return the entries for the compactions of a reply to this body: who made each, and what it stands for."""
+    form = wire.compaction
+    if form is None:
+        return {}
+    entries: dict[str, bytes] = {}
+    items: list[JsonObject] | None = None
+    for position, block in enumerate(reply.blocks):
+        if not is_compaction(block) or block.native is None:
+            continue
+        digest = _digest(block.native.fragment, form)
+        if items is None:
+            items = read_items(decode_members(body).get(wire.conversation_key))
+            items = [item for item in items if item.get("type", "") != form.trigger]
+        before = _render_blocks(wire, form, msgspec.structs.replace(reply, blocks=reply.blocks[:position]))
+        entries |= vault.seal("compacted", digest, {"items": [*items, *before]}, binding)
+        entries |= vault.seal("compaction", digest, {}, binding)
+    return entries
+
+
+def _render_blocks(wire: Wire, form: CompactionForm, reply: Reply) -> list[JsonObject]:
+    """Return the items of the blocks of a reply before a compaction."""
+    if not reply.blocks:
+        return []
+    ids = IdMap(wire.id_scheme(parse_model(reply.model)), provider=wire.provider)
+    for call in reply.calls:
+        ids.assign(call, call.name)
+    return form.reply_items(wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), Report())))
+
+
+def _find(items: Sequence[JsonObject], form: CompactionForm) -> list[tuple[int, str]]:
+    """Return the positions of the items with compactions, each with the digest of its last one."""
+    found: list[tuple[int, str]] = []
+    for position, item in enumerate(items):
+        own = [part for part in _parts(item, form) if _stands(part, form)]
+        if own:
+            found.append((position, _digest(own[-1], form)))
+    return found
+
+
+def _parts(item: JsonObject, form: CompactionForm) -> list[JsonObject]:
+    """Return what may be a compaction: the item, or the blocks in it."""
+    return objects_in(item.get("content")) if form.in_messages else [item]
+
+
+def _stands(part: JsonObject, form: CompactionForm) -> bool:
+    """Return whether this is a compaction with content: one that failed stands for nothing."""
+    return part.get("type") in form.types and any(part.get(key) for key in form.content_keys)
+
+
+def _digest(part: Mapping[str, Any], form: CompactionForm) -> str:
+    return sha256(encode_json_sorted([part.get(key) for key in form.content_keys])).hexdigest()
+
+
+def _readable_text(item: JsonObject, form: CompactionForm) -> str:
+    texts = [part.get("content") for part in _parts(item, form) if _stands(part, form)]
+    text = texts[-1] if texts else None
+    return TEXTS.summary.format(content=text) if isinstance(text, str) and text else ""
+
+
+def _without(items: Sequence[JsonObject], positions: Sequence[int], form: CompactionForm) -> list[JsonObject]:
+    """Return the items without the compactions at these positions."""
+    kept: list[JsonObject] = []
+    for position, item in enumerate(items):
+        if position not in positions:
+            kept.append(item)
+        elif form.in_messages:
+            content = [part for part in _parts(item, form) if not _stands(part, form)]
+            kept += [{**item, "content": content}] if content else []
+    return kept
+
+
+def _merge(history: Sequence[JsonObject], kept: Sequence[JsonObject], form: CompactionForm) -> list[JsonObject]:
+    """Return a history with the items that the caller kept of it, or put before its compaction, once each.
+
+    What is new of them is system text at the start, or stands at the end.
+    """
+    known = [_identify(item) for item in history]
+    new: list[JsonObject] = []
+    for item in kept:
+        key = _identify(item)
+        if key in known:
+            known.remove(key)
+        elif not any(_stands(part, form) for part in _parts(item, form)):
+            new.append(item)
+    system = [item for item in new if item.get("role") in _SYSTEM_ROLES]
+    return [*system, *history, *(item for item in new if item.get("role") not in _SYSTEM_ROLES)]
+
+
+def _identify(item: JsonObject) -> bytes:
+    """Return what identifies an item, in whatever form the client sends it again."""
+    rest = {key: value for key, value in item.items() if key not in _IGNORED_KEYS}
+    if rest.get("role") is None:
+        return encode_json_sorted(rest)
+    content: Any = rest.get("content")
+    parts = objects_in(content)
+    texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    if parts and len(texts) == len(content):
+        content = "\n".join(texts)
+    return encode_json_sorted([rest["role"], content])
