@@ -130,6 +130,7 @@ class GatewayServer:
             body_limits=BodyLimits(settings.max_messages, settings.max_calls),
             pauses=self._pauses,
             first_byte=settings.first_byte,
+            compaction_limit=settings.compaction_size,
         )
         return Gateway(
             bridge,

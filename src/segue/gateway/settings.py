@@ -12,6 +12,7 @@ from typing import IO, Annotated, TypeAlias
 
 from msgspec import Meta, Struct
 
+from segue.bridge.compaction import DEFAULT_LIMIT
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE
 from segue.bridge.providers import Endpoint
@@ -58,6 +59,8 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
     store: str | None = None
     store_mb: Megabytes = 1024
     store_days: Annotated[float, Meta(gt=0)] = 30
+    compaction_memory: bool = True
+    compaction_mb: Megabytes = DEFAULT_LIMIT // _MB
     workers: Annotated[int, Meta(ge=1, le=64)] = 1
     routes: tuple[RouteSettings, ...] = ()
     passthrough: tuple[RawRouteSettings, ...] = ()
@@ -78,6 +81,11 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def store_size(self) -> int:
         return int(self.store_mb * _MB)
+
+    @property
+    def compaction_size(self) -> int:
+        """The bytes that the messages before compactions may take, each compressed; 0: none are remembered."""
+        return int(self.compaction_mb * _MB) if self.compaction_memory else 0
 
     @property
     def pending_size(self) -> int:
