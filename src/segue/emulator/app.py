@@ -219,7 +219,7 @@ class App:
             record.rule = errors.first_broken_rule(verdict)
             return self._error_response(errors.error_for_verdict(whole, verdict, profile=self._profile), record)
         try:
-            request = self.provider.wire.parse_request(whole)
+            request = self.provider.wire.parse_request(self.provider.readable_body(whole, admitted.account))
         except InputError as error:
             return self._error_response(ApiError(400, str(error)), record)
         full_body = {**whole, **{key: value for key, value in body.items() if key not in whole}}
@@ -257,7 +257,7 @@ class App:
         self, admitted: _AdmittedRequest, verdict: Verdict, whole: Mapping[str, Any], request: Request
     ) -> HttpResponse:
         record, provider, faults = admitted.record, self.provider, admitted.faults
-        entries = provider.conversation_entries(whole)
+        entries = provider.billed_entries(whole)
         head = {key: whole[key] for key in _PREFIX_KEYS if key in whole}
         record.messages = len(entries)
         owner = (admitted.account, record.model)
@@ -266,9 +266,17 @@ class App:
             return HttpResponse(200, msgspec.json.encode(provider.token_count_body(prompt_tokens)))
         record.streamed = provider.is_streaming(admitted.operation, whole)
         context = RequestContext(
-            whole, request, record.model or provider.wire.default_model, admitted.account, admitted.ids
+            whole,
+            request,
+            record.model or provider.wire.default_model,
+            admitted.account,
+            admitted.ids,
+            operation=admitted.operation,
         )
-        steps = self._next_steps(context, verdict, record)
+        prompt_usage = self._bill_prompt(context, kept_tokens, prompt_tokens)
+        compaction = provider.compact(context, prompt_usage)
+        is_alone = compaction is not None and compaction.ends_reply
+        steps = () if is_alone else self._next_steps(context, verdict, record)
         if "cut-arguments" in faults:
             steps = cut_arguments(steps)
         if "repeated-ids" in faults:
@@ -286,7 +294,7 @@ class App:
                 context,
                 steps,
                 number=record.number,
-                prompt_usage=self._bill_prompt(context, kept_tokens, prompt_tokens),
+                prompt_usage=compaction.bill_reply(prompt_usage) if compaction else prompt_usage,
                 object_arguments=objects,
                 reply_ids=IdGenerator("repeated") if "same-reply-id" in faults else context.ids,
             )
@@ -294,9 +302,10 @@ class App:
             record.text = builder.reply.text
             record.thoughts = sum(isinstance(block, Thinking) for block in builder.reply.blocks)
             body = render_reply_body(provider, builder)
+            body = compaction.add_to(body) if compaction else body
             provider.record_reply(context, body)
             if record.streamed:
-                framing = provider.stream_framing(admitted.http_request)
+                framing = compaction.framing(body) if compaction else provider.stream_framing(admitted.http_request)
                 response = stream_response(
                     provider, builder, faults, framing, patience=self._patience, make_error=self._scripted_error
                 )

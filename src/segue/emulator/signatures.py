@@ -2,7 +2,7 @@
 account and model), so that every run gives the same.
 
 A signature contains what it was created for, so that the emulator can distinguish a changed signature, a changed text
-and a changed prompt.
+and a changed prompt. A seal contains a JSON value that the client can't read.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import base64
 import binascii
 import hmac
 import json
+import zlib
 from collections.abc import Sequence
-from hashlib import sha256
+from hashlib import sha256, shake_256
 from string import ascii_letters, ascii_lowercase, digits
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import DecodeError, Struct, ValidationError
 from msgspec import json as wire_json
@@ -28,6 +29,8 @@ LOWER = digits + ascii_lowercase
 HEX = digits + "abcdef"
 FOREIGN_SIGNATURE = "the signature is not from this provider and account"
 _MAC_LENGTH = 16
+# In place of the model: a seal is not bound to one.
+_SEAL = "seal"
 _DIGEST_LENGTH = 12
 
 
@@ -102,25 +105,54 @@ class Signer:
 
     def sign(self, signed_payload: SignaturePayload, account: str) -> str:
         payload = wire_json.encode(signed_payload)
-        signed = self._mac(payload, account, signed_payload.model) + payload
-        text = base64.urlsafe_b64encode(signed) if self._url else base64.b64encode(signed)
-        return self._prefix + text.decode("ascii")
+        return self._to_text(self._mac(payload, account, signed_payload.model) + payload)
 
     def verify(self, text: object, account: str) -> SignaturePayload | None:
         """Return the content of a signature; `None` if it is not from this provider and account."""
-        if not isinstance(text, str) or not text.startswith(self._prefix):
-            return None
+        signed = self._to_bytes(text)
         try:
-            decode = base64.urlsafe_b64decode if self._url else base64.b64decode
-            signed = decode(text[len(self._prefix) :].encode("ascii"))
             signed_payload = wire_json.decode(signed[_MAC_LENGTH:], type=warm_type(SignaturePayload))
-        except (ValueError, binascii.Error, DecodeError, ValidationError):
+        except (DecodeError, ValidationError):
             return None
         return (
             signed_payload
             if hmac.compare_digest(signed[:_MAC_LENGTH], self._mac(signed[_MAC_LENGTH:], account, signed_payload.model))
             else None
         )
+
+    def seal(self, value: object, account: str) -> str:
+        """Return a JSON value compressed and encrypted."""
+        content = zlib.compress(wire_json.encode(value))
+        mac = self._mac(content, account, _SEAL)
+        return self._to_text(mac + self._encrypt(content, mac, account))
+
+    def unseal(self, text: object, account: str) -> Any:
+        """Return a sealed value; `None` if it is not from this provider and account."""
+        sealed = self._to_bytes(text)
+        mac = sealed[:_MAC_LENGTH]
+        content = self._encrypt(sealed[_MAC_LENGTH:], mac, account)
+        is_own = len(mac) == _MAC_LENGTH and hmac.compare_digest(mac, self._mac(content, account, _SEAL))
+        return wire_json.decode(zlib.decompress(content)) if is_own else None
+
+    def _encrypt(self, content: bytes, mac: bytes, account: str) -> bytes:
+        """Return the content combined with a key stream; applied twice, the content itself."""
+        stream = shake_256(f"{self._key}|{account}|{_SEAL}|".encode() + mac).digest(len(content))
+        combined = int.from_bytes(content, "big") ^ int.from_bytes(stream, "big")
+        return combined.to_bytes(len(content), "big")
+
+    def _to_text(self, data: bytes) -> str:
+        encoded = base64.urlsafe_b64encode(data) if self._url else base64.b64encode(data)
+        return self._prefix + encoded.decode("ascii")
+
+    def _to_bytes(self, text: object) -> bytes:
+        """Return the bytes of a signature or seal, empty if it is none."""
+        if not isinstance(text, str) or not text.startswith(self._prefix):
+            return b""
+        try:
+            decode = base64.urlsafe_b64decode if self._url else base64.b64decode
+            return decode(text[len(self._prefix) :].encode("ascii"))
+        except (ValueError, binascii.Error):
+            return b""
 
     def _mac(self, payload: bytes, account: str, model: str) -> bytes:
         key = f"{self._key}|{account}|{model}".encode()

@@ -24,7 +24,7 @@ from segue.emulator.errors.anthropic_blocks import (
     schema_path,
     tagged_path,
 )
-from segue.emulator.errors.anthropic_compaction import COMPACTION_ERRORS
+from segue.emulator.errors.anthropic_compaction import COMPACTION_ERRORS, validate_betas
 from segue.emulator.errors.broken_rule import (
     TOO_DEEP,
     BrokenRule,
@@ -35,6 +35,7 @@ from segue.emulator.errors.broken_rule import (
     parse_path,
 )
 from segue.emulator.errors.pydantic_style import (
+    EMPTY_STRING,
     EXTRA,
     MISSING,
     bounds_message,
@@ -107,7 +108,7 @@ def _pattern_message(pattern: str) -> str:
 
 def _name_message(_: BrokenRule, name: Any) -> str:
     if not name:
-        return "String should have at least 1 character"
+        return EMPTY_STRING
     if len(name) > 128:
         return "String should have at most 128 characters"
     # Older deployments have half of it.
@@ -393,7 +394,11 @@ def validate_body(body: Mapping[str, Any], http_request: HttpRequest) -> ApiErro
     unknown_key = next((name for name in body if name not in MEMBERS), None)
     if unknown_key is not None:
         return invalid_request(f"{unknown_key}: {EXTRA}")
-    if not body.get("messages") and not is_object(body.get("thread")):
+    error = validate_betas(body, betas, counting=http_request.path.endswith("count_tokens"))
+    if error is not None:
+        return error
+    has_messages = body.get("messages") or is_object(body.get("thread")) or is_object(body.get("compaction"))
+    if not has_messages:
         return invalid_request("messages: at least one message is required")
     return _validate_roles(body) or _validate_blocks(body) or _validate_tools(body) or _validate_budget(body, betas)
 

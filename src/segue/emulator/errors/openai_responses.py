@@ -72,6 +72,14 @@ _NEW_PLACES = {
     "response_format": "text.format",
     "reasoning_effort": "reasoning.effort",
 }
+# OAI-RESP-29. Codex sends those in the second row, too.
+_COMPACT_MEMBERS = frozenset(
+    {
+        *("model", "input", "instructions", "previous_response_id", "service_tier", "image"),
+        *("tools", "parallel_tool_calls", "reasoning", "text", "client_metadata"),
+        *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
+    }
+)
 _CHECKED_BY_RULES = frozenset({"messages", "system"})
 _EXCLUSIVE = (
     "Mutually exclusive parameters: 'conversation' and 'previous_response_id'. Ensure you are only providing one of: "
@@ -369,9 +377,10 @@ def _undeclared_choice(body: Mapping[str, Any]) -> str | None:
     return None if may_be_declared_elsewhere or name in [tool.get("name") for tool in tools] else name
 
 
-def validate_body(body: Mapping[str, Any], _http_request: HttpRequest) -> ApiError | None:
+def validate_body(body: Mapping[str, Any], http_request: HttpRequest) -> ApiError | None:
     """Return the error for the first mismatch of a body with the spec. The rules check items and their parts."""
-    unknown_key = next((name for name in body if name not in MEMBERS and name not in _CHECKED_BY_RULES), None)
+    members = _COMPACT_MEMBERS if http_request.path.endswith("/compact") else MEMBERS.keys()
+    unknown_key = next((name for name in body if name not in members and name not in _CHECKED_BY_RULES), None)
     if unknown_key in _NEW_PLACES:
         message = _MOVED.format(unknown_key, _NEW_PLACES[unknown_key])
         return ApiError(400, message, code="unsupported_parameter", param=unknown_key)

@@ -8,6 +8,7 @@ from segue.specs.types import Mismatch
 
 MISSING = "Field required"
 EXTRA = "Extra inputs are not permitted"
+EMPTY_STRING = "String should have at least 1 character"
 _NOUNS = {
     **{kind: kind for kind in ("string", "integer", "number", "boolean", "list")},
     "map": "dictionary",
@@ -21,6 +22,8 @@ def type_message(kind: str) -> str:
 
 
 def bounds_message(mismatch: Mismatch) -> str:
+    if mismatch.spec.kind == "string" and mismatch.kind == "long":
+        return f"String should have at most {mismatch.spec.maximum:g} characters"
     side, bound = ("greater", mismatch.spec.minimum) if mismatch.kind == "short" else ("less", mismatch.spec.maximum)
     return f"Input should be {side} than or equal to {bound:g}"
 

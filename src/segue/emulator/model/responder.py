@@ -18,6 +18,7 @@ from segue.emulator.model import texts
 from segue.emulator.model.arguments import is_valid, make_arguments, make_free_text
 from segue.emulator.model.exchange import Exchange, find_exchange, format_result, is_failure
 from segue.emulator.model.file_tools import CHANGING_ROLES, FileTools, find_file_tools
+from segue.emulator.model.summary import asks_for_history, recall
 from segue.emulator.model.tool_match import find_mentioned_tools, select_tools
 from segue.emulator.steps import CallStep, EndStep, ReplySteps, Step, TextStep, ThinkStep
 
@@ -92,7 +93,7 @@ class _Responder(Struct):
             calls = self._retry_failed(tools) or self._follow_up(tools)
             if not calls and is_forced:
                 calls = self._new_calls(tools, is_forced=True)[:1]
-        elif is_forced or (exchange.text and not texts.is_small_talk(exchange.text)):
+        elif is_forced or (exchange.text and not _needs_no_tool(exchange.text)):
             calls = self._new_calls(tools, is_forced=is_forced)
         else:
             calls = []
@@ -168,6 +169,8 @@ class _Responder(Struct):
             text = self._pick(texts.result_reports(exchange, self.file_tools))
         elif exchange.calls:
             text = texts.waiting_text(exchange.calls)
+        elif asks_for_history(exchange.text):
+            text = recall(self.request)
         else:
             has_tools, has_file_tools = bool(self.request.tools), self.file_tools is not None
             replies = texts.replies_without_tool(exchange.text, has_tools=has_tools, file_tools=has_file_tools)
@@ -176,6 +179,10 @@ class _Responder(Struct):
 
     def _pick(self, options: Sequence[str]) -> str:
         return options[crc32(f"{self.seed}\n{self.exchange.text}".encode("utf-8", "replace")) % len(options)]
+
+
+def _needs_no_tool(text: str) -> bool:
+    return texts.is_small_talk(text) or asks_for_history(text)
 
 
 # -------------------------------------------------------------------------------------------------------------- limits

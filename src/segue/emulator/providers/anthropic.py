@@ -17,9 +17,10 @@ from segue.emulator.faults import map_payloads
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.prompt_cache import PromptPart
-from segue.emulator.providers import claude
+from segue.emulator.providers import claude, claude_compaction
 from segue.emulator.providers.provider import (
     Body,
+    Compaction,
     Provider,
     RequestContext,
     Route,
@@ -87,16 +88,29 @@ class Anthropic(Provider):
         messages = self.conversation_entries(body)
         conversation = claude.PromptParts(body.get("system"), body.get("tools"), messages)
         model = parse_model(text_or_none(body.get("model")))
+        # Blocks that were made before a compaction are bound to messages that it replaced.
+        lenient = lenient or claude_compaction.has_summary(messages)
         yield from claude.check_thinking(
             list(_find_thinking(messages)), conversation, self.signer, account, model, lenient=lenient
         )
+        yield from claude_compaction.check_compactions(messages, self.signer, account)
+
+    def billed_entries(self, body: Body) -> list[Any]:
+        return claude_compaction.messages_from_newest(self.conversation_entries(body))
+
+    def readable_body(self, body: Body, account: str) -> Body:
+        return claude_compaction.readable_body(body, self.conversation_entries(body))
+
+    def compact(self, context: RequestContext, prompt_usage: Usage) -> Compaction | None:
+        messages = self.conversation_entries(context.body)
+        return claude_compaction.make_compaction(context, self.signer, messages, prompt_usage)
 
     def cache_steps(self, model: Model) -> tuple[int, int]:
         return claude.cache_minimum(model), 1
 
     def marked_parts(self, body: Body) -> list[PromptPart]:
         marks_all = body.get("cache_control") is not None
-        messages = self.conversation_entries(body)
+        messages = self.billed_entries(body)
         return claude.marked_parts(body.get("tools"), body.get("system"), messages, marks_all=marks_all)
 
     def encode_reply_start(self, data: bytes, reply: Reply) -> bytes:

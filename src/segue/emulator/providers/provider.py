@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import msgspec
 
 from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
-from segue.canonical.request import Reply, Request
+from segue.canonical.request import Reply, Request, Usage
 from segue.conformance.rule import Violation
 from segue.emulator.errors import standard_errors
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
@@ -23,7 +23,7 @@ from segue.wire.registry import WIRES
 from segue.wire.stream.events import ReplyStart
 
 Body = Mapping[str, Any]
-Operation = Literal["reply", "stream", "count", "models", "retrieve"]
+Operation = Literal["reply", "stream", "count", "compact", "models", "retrieve"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class RequestContext:
     ids: IdGenerator
     thought_count: int = 0
     """The number of reasoning blocks in the reply."""
+    operation: Operation = "reply"
 
     @property
     def identified_model(self) -> Model:
@@ -72,6 +73,27 @@ class StreamFraming(Protocol):
 
     def feed(self, data: bytes) -> bytes: ...
     def close(self) -> bytes: ...
+
+
+class Compaction(Protocol):
+    """A compaction that a provider makes for a request: an item or block of the reply, in front of the others."""
+
+    @property
+    def ends_reply(self) -> bool:
+        """Whether nothing is generated after it."""
+        ...
+
+    def bill_reply(self, prompt_usage: Usage) -> Usage:
+        """Return the tokens of the prompt that the rest of the reply was generated from."""
+        ...
+
+    def add_to(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """Return the body of the reply with the compaction and its usage."""
+        ...
+
+    def framing(self, reply: dict[str, Any]) -> StreamFraming:
+        """Return what adds the compaction to the stream of this reply."""
+        ...
 
 
 class Provider:
@@ -140,7 +162,7 @@ class Provider:
         return body
 
     def is_streaming(self, operation: Operation, body: Body) -> bool:
-        return operation == "stream" or body.get("stream") is True
+        return operation == "stream" or (operation != "compact" and body.get("stream") is True)
 
     def restore_history(self, body: Body, account: str) -> Body | Violation:
         """Return the body with the history that the provider stores."""
@@ -149,6 +171,14 @@ class Provider:
     def conversation_entries(self, body: Body) -> list[Any]:
         """Return the entries of the conversation."""
         return list_or_empty(body.get(self.wire.conversation_key))
+
+    def billed_entries(self, body: Body) -> list[Any]:
+        """Return the entries of the conversation that count as tokens of the prompt."""
+        return self.conversation_entries(body)
+
+    def readable_body(self, body: Body, account: str) -> Body:
+        """Return the body as the model reads it: with what its compactions stand for."""
+        return body
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         """Yield violations that only the provider can find: signatures and stored state."""
@@ -163,6 +193,10 @@ class Provider:
         return None
 
     # --------------------------------------------------------------------------------------------------------- replies
+
+    def compact(self, context: RequestContext, prompt_usage: Usage) -> Compaction | None:
+        """Return the compaction that the request asks for, or whose threshold its prompt reaches."""
+        return None
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"chatcmpl-{ids.make('reply', 0, 29)}"

@@ -16,11 +16,19 @@ from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import JsonObject, object_or_none, objects_in, text_or_none
 from segue.emulator.providers.provider import (
     Body,
+    Compaction,
     Provider,
     RequestContext,
     Route,
     make_violation,
     post_route,
+)
+from segue.emulator.providers.responses_compaction import (
+    TRIGGER,
+    billed_items,
+    held_items,
+    make_compaction,
+    readable_items,
 )
 from segue.emulator.signatures import HEX, IdGenerator
 from segue.wire.base import ApiError
@@ -39,6 +47,7 @@ _OPENING_FIELDS: JsonObject = {"summary": [], "content": [], "arguments": "", "i
 _ITEMS_WITH_REASONING = ("function_call", "custom_tool_call", "message")
 _ID_SEGMENT = "/[^/]+"
 _PAGE_SIZE = 20
+_FOREIGN = "not from this provider and account"
 
 
 def _response_routes(path: str) -> tuple[Route, ...]:
@@ -59,7 +68,11 @@ class OpenAIResponses(Provider):
 
     api = "openai-responses"
     required_fields = ("model",)
-    routes = (*_response_routes("(?:/v1)?/responses"), Route(re.compile("(?:/v1)?/models"), "models", "GET"))
+    routes = (
+        *_response_routes("(?:/v1)?/responses"),
+        post_route("(?:/v1)?/responses/compact", "compact"),
+        Route(re.compile("(?:/v1)?/models"), "models", "GET"),
+    )
     signature_format = ("gAAAAABp", "url")
 
     def __init__(self, seed: int) -> None:
@@ -73,6 +86,14 @@ class OpenAIResponses(Provider):
     def conversation_entries(self, body: Body) -> list[Any]:
         given = body.get("input")
         return [{"role": "user", "content": given}] if isinstance(given, str) else super().conversation_entries(body)
+
+    def billed_entries(self, body: Body) -> list[Any]:
+        return billed_items(self.conversation_entries(body))
+
+    def readable_body(self, body: Body, account: str) -> Body:
+        entries = self.conversation_entries(body)
+        items = readable_items(entries, self.signer, account)
+        return body if items == entries else {**body, "input": items}
 
     def check_required(self, http_request: HttpRequest, body: Body) -> ApiError | None:
         """Require no model with a stored prompt, which has its own. The rules check whether an input is required."""
@@ -103,17 +124,22 @@ class OpenAIResponses(Provider):
         return self._items.get((account, str(named.get("id"))), item)
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
-        """OAI-RESP-08 to 12: reasoning is from this account and present with the items generated from it."""
+        """OAI-RESP-08 to 12, and 28: opaque content is from this account, reasoning present with what it came with."""
         items = objects_in(body.get("input"))
         present = {text_or_none(item.get("id")) for item in items}
         for place, item in enumerate(items):
             path, item_id = f"input[{place}]", text_or_none(item.get("id"))
             encrypted = item.get("encrypted_content")
-            if item.get("type") in ("reasoning", "compaction") and encrypted:
+            if item.get("type") == "compaction":
+                held = held_items(item, self.signer, account)
+                if held is None:
+                    rule = "OAI-RESP-11" if item_id is None else "OAI-RESP-12"
+                    yield make_violation(rule, f"{path}.encrypted_content", _FOREIGN)
+                elif item_id not in (None, held["id"]):
+                    yield make_violation("OAI-RESP-28", f"{path}.id", "the content of another item")
+            elif item.get("type") == "reasoning" and encrypted:
                 if self.signer.verify(encrypted, account) is None:
-                    yield make_violation(
-                        "OAI-RESP-11", f"{path}.encrypted_content", "not from this provider and account"
-                    )
+                    yield make_violation("OAI-RESP-11", f"{path}.encrypted_content", _FOREIGN)
             elif item.get("type") in ("reasoning", "item_reference") and item_id is not None:
                 if (account, item_id) not in self._items and not self.assumes_stored:
                     yield make_violation("OAI-RESP-10", path, item_id)
@@ -153,6 +179,11 @@ class OpenAIResponses(Provider):
         return {"id": self.item_id(IdGenerator(self.seed, response_id), prefix, at), **entry}
 
     # ---------------------------------------------------------------------------------------------------------- replies
+
+    def compact(self, context: RequestContext, prompt_usage: Usage) -> Compaction | None:
+        items = self.conversation_entries(context.body)
+        message_ids = [self.item_id(context.ids, "msg", at) for at in range(len(items))]
+        return make_compaction(context, self.signer, self.item_id(context.ids, "cmp", 0), items, message_ids)
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"resp_{ids.make('reply', 0, 50, HEX)}"
@@ -248,12 +279,13 @@ class OpenAIResponses(Provider):
                 thought = item_id
             elif thought is not None and item.get("type") in _ITEMS_WITH_REASONING:
                 self._reasoning_by_item[context.account, item_id] = thought
-        if context.body.get("store") is False:
+        if context.body.get("store") is False or context.operation == "compact":
             return
         self._items.update({(context.account, str(item.get("id"))): item for item in output})
-        self._stored[context.account, str(reply.get("id"))] = _StoredResponse(
-            self.conversation_entries(context.body), reply
-        )
+        items = self.conversation_entries(context.body)
+        if objects_in(items)[-1:] and objects_in(items)[-1].get("type") == TRIGGER:
+            items = items[:-1]
+        self._stored[context.account, str(reply.get("id"))] = _StoredResponse(items, reply)
 
     def headers(self, ids: IdGenerator, kind: str | None) -> dict[str, str]:
         return {"x-request-id": f"req_{ids.make('request', 0, 32, HEX)}", "openai-version": "2020-10-01"}
