@@ -47,14 +47,11 @@ def _find_dropped_body_keys(
 ) -> set[str]:
     """Return the keys of a body without a canonical field, but for those that were reported before."""
     rendered_options = (request.options.vendor_options or {}) if target.vendor_options else ()
-    known_keys = (
-        source.body_keys
-        | reported
-        | {key for option, key in source.vendor_options.items() if option in rendered_options}
-    )
-    disabled = {key for key in source.meaningful_when_false - known_keys if body.get(key) is False}
-    defaults = {key for key, value in source.default_values.items() if key in body and body[key] == value}
-    return {*_find_unknown(body, known_keys | defaults), *disabled}
+    rendered = [key for option, key in source.vendor_options.items() if option in rendered_options]
+    defaults = [key for key, value in source.default_values.items() if key in body and body[key] == value]
+    known_keys = source.body_keys.union(reported, rendered) if reported or rendered else source.body_keys
+    disabled = [key for key in source.meaningful_when_false if body.get(key) is False and key not in known_keys]
+    return {*_find_unknown(body, known_keys.union(defaults) if defaults else known_keys), *disabled}
 
 
 def _report_special_texts(blocks: Iterable[Block], target: Wire, report: Report) -> None:
@@ -83,16 +80,19 @@ def _special_kind(text: Text, target: Wire) -> str | None:
 def report_dropped_fields(request: Request, contents: Contents, target: Wire, report: Report) -> None:
     """Report each key of messages, blocks and tools that only the source API has and that has a non-empty value."""
     dropped: set[tuple[str, str]] = set()
+    own_api = target.name
     for item in (*request.system, *request.messages, *contents.blocks, *contents.parts):
         native = item.native
-        if native is None or native.api == target.name:
+        if native is None or native.api == own_api:
             continue
         is_text, fragment = type(item) is Text, native.fragment
+        # Most items have no other keys than these.
+        if not is_text and fragment.keys() <= _plain_item_keys(native.api):
+            continue
         known_keys = _text_keys(native.api) if is_text else _item_keys(native.api)
         if known_keys is None:
             continue
         has_parts = is_text and "content" in fragment
-        # Most items have no other keys than these.
         if (not has_parts and fragment.keys() <= _plain_keys(known_keys)) or _is_reported_elsewhere(item):
             continue
         place = "messages" if isinstance(item, Message) else "content"
@@ -109,6 +109,12 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
 def _item_keys(api: str) -> frozenset[str] | None:
     """Return the keys of items that have a canonical field; None if this is not an API."""
     return WIRES[api].item_keys if api in WIRES else None
+
+
+@lru_cache(maxsize=32)
+def _plain_item_keys(api: str) -> frozenset[str]:
+    """Return the keys of items that have a canonical field and no keys inside; none if this is not an API."""
+    return _plain_keys(_item_keys(api) or frozenset())
 
 
 @lru_cache(maxsize=32)
