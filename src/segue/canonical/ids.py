@@ -70,15 +70,20 @@ def hash_tool_id(
     return _PREFIX + short_hash(text)
 
 
-def hash_tool_ids(
-    provider: str, raw_ids: Sequence[str], names: Sequence[str], turn_keys: Sequence[str], indexes: Sequence[int]
-) -> list[str]:
-    """Return the `hash_tool_id` of each call."""
-    columns = (raw_ids, names, turn_keys, indexes)
-    texts = [f"{provider}|{a}|{b}|{c}|{d}".encode() for a, b, c, d in zip(*columns, strict=True)]
+def hash_calls(calls: Sequence[ToolCall], places: Sequence[tuple[str, int]]) -> list[str]:
+    """Return the `hash_tool_id` of each call; a place is its turn key and index."""
+    texts = [
+        f"{call.origin.provider or ''}|{call.origin.raw_id or ''}|{call.name}|{turn_key}|{index}".encode(
+            "utf-8", "surrogatepass"
+        )
+        for call, (turn_key, index) in zip(calls, places, strict=True)
+    ]
     joined = b"".join(texts)
     if b"\\" in joined or joined.count(b"|") > 4 * len(texts):
-        return [hash_tool_id(provider, *call) for call in zip(*columns, strict=True)]
+        return [
+            hash_tool_id(call.origin.provider, call.origin.raw_id, call.name, *place)
+            for call, place in zip(calls, places, strict=True)
+        ]
     return [_PREFIX + hashed for hashed in short_hashes(texts, 24)]
 
 
@@ -93,16 +98,19 @@ def raw_id_or_none(value: object) -> str | None:
 
 def hash_reply(calls: Sequence[ToolCall]) -> str:
     """Hash the raw ids, names and arguments of a reply's calls, for the turn key of a body that has none."""
-    parts = [
+    return hash_replies([calls])[0]
+
+
+def hash_replies(replies: Sequence[Sequence[ToolCall]]) -> list[str]:
+    """Return the `hash_reply` of each reply, given its calls."""
+    return short_hashes([encode_json_sorted(_describe_calls(calls)) for calls in replies], 16)
+
+
+def _describe_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
+    return [
         [call.origin.raw_id, call.name, call.arguments if call.arguments_text is None else call.arguments_text]
         for call in calls
     ]
-    return short_hash(encode_reply_calls(parts), 16)
-
-
-def encode_reply_calls(calls: Sequence[Sequence[object]]) -> bytes:
-    """Encode the raw id, name and arguments of each call of a reply with sorted keys."""
-    return encode_json_sorted(calls)
 
 
 def format_turn_key(reply_hash: str, occurrence: int) -> str:

@@ -98,12 +98,8 @@ def _measure_depth(value: object) -> int:
     level: list[Any] = [value] if isinstance(value, dict | list) else []
     while level:
         levels += 1
-        level = [
-            child
-            for item in level
-            for child in cast("Iterable[Any]", item.values() if type(item) is dict else item)
-            if type(child) in _CONTAINER_TYPES
-        ]
+        values: list[Iterable[Any]] = [item.values() if type(item) is dict else item for item in level]
+        level = [child for children in values for child in children if type(child) in _CONTAINER_TYPES]
     return levels
 
 

@@ -32,7 +32,15 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of, responses_of
-from segue.canonical.ids import format_turn_key, hash_reply, hash_tool_id, is_canonical
+from segue.canonical.ids import (
+    format_turn_key,
+    has_canonical,
+    hash_calls,
+    hash_replies,
+    hash_reply,
+    hash_tool_id,
+    is_canonical,
+)
 
 _PAIRED_TYPES = frozenset({ToolCall, ToolResponse})
 _NO_CALL: tuple[None, None] = (None, None)
@@ -449,49 +457,47 @@ def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:
 
     Only the first rule applies to these, and no reply occurs twice. Most bodies are like that.
     """
-    calls: dict[str | None, tuple[ToolCall, str]] = {}
+    replies = [(message, calls) for message in messages if (calls := calls_of(message))]
+    calls = [call for _, given in replies for call in given]
+    raw_ids = [call.origin.raw_id for call in calls]
+    if len(set(raw_ids)) < len(calls) or not all(map(_has_new_id, calls)) or has_canonical(raw_ids):
+        return None
+    if [None for message, _ in replies if message.turn_key is not None]:
+        return None
+    turn_keys = [format_turn_key(reply, 0) for reply in hash_replies([given for _, given in replies])]
+    places = [
+        (turn_key, index) for turn_key, (_, given) in zip(turn_keys, replies, strict=True) for index in range(len(given))
+    ]
+    new_calls = zip(calls, hash_calls(calls, places), (turn_key for turn_key, _ in places), strict=True)
+    paired_calls: dict[str | None, tuple[ToolCall, str]] = {}
     paired: list[Message] = []
     for message in messages:
         if _PAIRED_TYPES.isdisjoint(map(type, message.blocks)):
             paired.append(message)
             continue
-        turn_key = message.turn_key
-        new_calls = [block for block in message.blocks if type(block) is ToolCall]
-        if new_calls:
-            if turn_key is not None or not all(map(_has_new_id, new_calls)):
-                return None
-            turn_key = format_turn_key(hash_reply(new_calls), 0)
+        turn_key = None
+        result_turn_key = message.turn_key
         blocks: list[Block] = []
-        index = 0
         for block in message.blocks:
-            if type(block) is ToolCall and turn_key is not None:
-                raw_id = block.origin.raw_id
-                if raw_id in calls:
-                    return None
-                call_id = hash_tool_id(block.origin.provider, raw_id, block.name, turn_key, index)
+            if type(block) is ToolCall:
+                _, call_id, turn_key = next(new_calls)
                 block = replace(block, id=call_id)
-                calls[raw_id] = block, turn_key
-                index += 1
+                paired_calls[block.origin.raw_id] = block, turn_key
             elif type(block) is ToolResponse:
-                call, call_turn_key = calls.get(block.origin.raw_id, _NO_CALL)
+                call, call_turn_key = paired_calls.get(block.origin.raw_id, _NO_CALL)
                 if call is None or block.call_id or block.hosted != (call.kind == "hosted"):
                     return None
                 block = replace(block, call_id=call.id, name=block.name or call.name)
-                turn_key = turn_key or call_turn_key
+                result_turn_key = result_turn_key or call_turn_key
             blocks.append(block)
-        paired.append(replace(message, blocks=tuple(blocks), turn_key=turn_key))
+        paired.append(replace(message, blocks=tuple(blocks), turn_key=turn_key or result_turn_key))
     return tuple(paired)
 
 
 def _has_new_id(call: ToolCall) -> bool:
-    """Return whether the call has a raw id, and gets its canonical id from that."""
+    """Return whether the call has a raw id, and no canonical id yet."""
     origin = call.origin
-    return (
-        origin.raw_id is not None
-        and not call.id
-        and not (origin.family is not None and origin.is_approval)
-        and not is_canonical(origin.raw_id)
-    )
+    return origin.raw_id is not None and not call.id and (origin.family is None or not origin.is_approval)
 
 
 def _can_have_result(call: ToolCall) -> bool:

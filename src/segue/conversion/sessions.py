@@ -160,7 +160,8 @@ class ConversationMemory:
             for key, entry in found:
                 if isinstance(entry, FirstBody) and len(self._prefixes[key]) <= _START_SIZE:
                     self._place(key, entry.prefix)
-            return [(key, entry) for key, entry in found if data.startswith(self._prefixes.get(key, _NO_PREFIX))]
+            found = [(key, entry) for key, entry in found if data.startswith(self._prefixes.get(key, _NO_PREFIX))]
+            return sorted(found, key=lambda item: -len(self._prefixes[item[0]]))
 
     def _place(self, key: _Key, prefix: bytes | None) -> None:
         """Find an entry by another prefix from now on, or drop it."""

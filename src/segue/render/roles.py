@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import filterfalse, takewhile
+from operator import eq
 
 import msgspec
 
@@ -175,6 +176,9 @@ def merge_neighbours(draft: Draft) -> Draft:
         return draft
     if draft.constraints.calls_in_one_message:
         draft = _join_split_calls(draft)
+    roles = [_message_role(draft, message) for message in draft.messages]
+    if not any(map(eq, roles, roles[1:])):
+        return draft
     runs = list(group_runs(draft.messages, lambda last, message: _can_merge(draft, last, message)))
     if any(len(run) > 1 and all(draft.is_native(message) for message in run) for run in runs):
         draft.report.add("moved", "consecutive messages of one role merged")

@@ -172,6 +172,8 @@ def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[st
             continue
         inner = _inner_keys(known, key) if isinstance(value, dict) else None
         if inner:
+            if value.keys() <= _plain_keys(inner):
+                continue
             unknown += [f"{key}.{name}" for name in _find_unknown(cast("dict[str, Any]", value), inner)]
         elif key not in known:
             unknown.append(key)

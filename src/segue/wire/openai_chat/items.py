@@ -302,7 +302,7 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
     raw_id = raw_id_or_none(id_value)
     invalid_id = id_value if raw_id is None and isinstance(id_value, str) and id_value else None
     return ToolCall(
-        _parse_name(detail, f"{key}.name") or ("" if key in _CALL_KINDS else key),
+        _parse_name(detail, key) or ("" if key in _CALL_KINDS else key),
         arguments,
         arguments_text=arguments_text,
         kind="custom" if key == "custom" else "function",
@@ -335,7 +335,7 @@ def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None
     """Parse a legacy `function_call`, which has no id."""
     arguments, text, intact = _parse_arguments(entry.get("arguments"), dialect)
     return ToolCall(
-        _parse_name(entry, "function_call.name"),
+        _parse_name(entry, "function_call"),
         arguments,
         arguments_text=text,
         origin=Origin(dialect.provider, model, identity="absent"),
@@ -350,10 +350,10 @@ def _parse_arguments(value: object, dialect: ChatDialect) -> tuple[Any, str | No
     return *parse_argument_text(value), True
 
 
-def _parse_name(detail: JsonObject, path: str) -> str:
+def _parse_name(detail: JsonObject, key: str) -> str:
     name = detail.get("name")
     if name is not None and not isinstance(name, str):
-        raise InputError("a tool's name must be a string", path=path)
+        raise InputError("a tool's name must be a string", path=f"{key}.name")
     return name or ""
 
 

@@ -72,6 +72,8 @@ MESSAGE_KEYS = frozenset(
 ERROR_KEY = "is_error"
 _STRING_KEYS = ("name", "refusal", "reasoning_content", "reasoning", "tool_call_id")
 _RARE_KEYS = frozenset({*_STRING_KEYS, "audio"} - {"tool_call_id"})
+# An assistant message with these keys has a text and calls.
+_PLAIN_KEYS = frozenset({"role", "content", "tool_calls"})
 _VALID_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _NO_MEDIA = frozenset[str]()
 _NO_KEYS = frozenset[str]()
@@ -112,9 +114,28 @@ def parse_message(message: JsonObject, dialect: ChatDialect) -> Message:
 
 def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None = None) -> list[Block]:
     """Parse the blocks of an assistant message: reasoning, text, then calls. `model` is the model of a reply."""
-    blocks: list[Block] = []
+    if message.keys() <= _PLAIN_KEYS and isinstance(message.get("content"), str | None):
+        blocks = parse_content(message.get("content"), dialect, "assistant")
+    else:
+        blocks = _parse_fields(message, dialect, model)
+    if (entries := message.get("tool_calls")) is not None:
+        for index, entry in enumerate(require_list(entries, "tool_calls")):
+            try:
+                call = require_object(entry)
+                if string_or_none(call.get("id")) or is_filled(call) or "function" not in call:
+                    blocks.append(parse_call(call, dialect, model))
+            except InputError as error:
+                raise error.with_prefix(f"tool_calls[{index}]") from None
+    legacy_call = optional_object(message.get("function_call"), "function_call") or {}
+    if is_filled(legacy_call):
+        blocks.append(parse_legacy_call(legacy_call, dialect, model))
+    return blocks
+
+
+def _parse_fields(message: JsonObject, dialect: ChatDialect, model: str | None) -> list[Block]:
+    """Parse the blocks of an assistant message that are no calls."""
     origin = Origin(dialect.reasoning_provider, model, identity="absent")
-    blocks += parse_reasoning(message, dialect, origin)
+    blocks: list[Block] = [*parse_reasoning(message, dialect, origin)]
     blocks += parse_content(message.get("content"), dialect, "assistant", origin if dialect.reasoning_parts else None)
     if isinstance(refusal := message.get("refusal"), str) and refusal:
         blocks.append(Text(refusal, refusal=True))
@@ -127,16 +148,6 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
         and (encrypted := find_encrypted_reasoning(message.get("reasoning_details"))) is not None
     ):
         blocks.append(Thinking(signature=encrypted, origin=Origin(dialect.provider, model, identity="absent")))
-    if (entries := message.get("tool_calls")) is not None:
-        for index, entry in enumerate(require_list(entries, "tool_calls")):
-            try:
-                if is_filled(require_object(entry)) or "function" not in entry:
-                    blocks.append(parse_call(entry, dialect, model))
-            except InputError as error:
-                raise error.with_prefix(f"tool_calls[{index}]") from None
-    legacy_call = optional_object(message.get("function_call"), "function_call") or {}
-    if is_filled(legacy_call):
-        blocks.append(parse_legacy_call(legacy_call, dialect, model))
     return blocks
 
 
@@ -167,7 +178,10 @@ def _is_valid_assistant(message: Mapping[str, Any], dialect: ChatDialect) -> boo
     """Return whether the message can be sent unchanged. Raises `InputError` for a field of the wrong type."""
     _validate_fields(message)
     for index, entry in enumerate(message.get("tool_calls") or ()):
-        optional_string(entry.get("id"), f"tool_calls[{index}].id")
+        if type(entry.get("id")) is not str:
+            optional_string(entry.get("id"), f"tool_calls[{index}].id")
+    if message.keys() <= _PLAIN_KEYS and message.get("content"):
+        return True
     # KIM-04: the vendor ignores reasoning under any other key than its own.
     key = dialect.reasoning_key
     has_other_place = dialect.reasoning_parts or (key is not None and key not in message)
