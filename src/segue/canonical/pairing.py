@@ -457,18 +457,18 @@ def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:
 
     Only the first rule applies to these, and no reply occurs twice. Most bodies are like that.
     """
-    replies = [(message, calls) for message in messages if (calls := calls_of(message))]
-    calls = [call for _, given in replies for call in given]
+    replies = [message for message in messages if ToolCall in map(type, message.blocks)]
+    calls_of_replies = list(map(calls_of, replies))
+    calls = [call for given in calls_of_replies for call in given]
     raw_ids = [call.origin.raw_id for call in calls]
     if len(set(raw_ids)) < len(calls) or not all(map(_has_new_id, calls)) or has_canonical(raw_ids):
         return None
-    if [None for message, _ in replies if message.turn_key is not None]:
+    if [None for message in replies if message.turn_key is not None]:
         return None
-    turn_keys = [format_turn_key(reply, 0) for reply in hash_replies([given for _, given in replies])]
-    places = [
-        (turn_key, index) for turn_key, (_, given) in zip(turn_keys, replies, strict=True) for index in range(len(given))
-    ]
-    new_calls = zip(calls, hash_calls(calls, places), (turn_key for turn_key, _ in places), strict=True)
+    turn_keys = [format_turn_key(digest, 0) for digest in hash_replies(calls_of_replies)]
+    counts = map(len, calls_of_replies)
+    places = [(key, index) for key, count in zip(turn_keys, counts, strict=True) for index in range(count)]
+    new_calls = zip(calls, hash_calls(calls, places), [turn_key for turn_key, _ in places], strict=True)
     paired_calls: dict[str | None, tuple[ToolCall, str]] = {}
     paired: list[Message] = []
     for message in messages:

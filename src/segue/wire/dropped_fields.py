@@ -114,7 +114,8 @@ def _item_keys(api: str) -> frozenset[str] | None:
 @lru_cache(maxsize=32)
 def _plain_item_keys(api: str) -> frozenset[str]:
     """Return the keys of items that have a canonical field and no keys inside; none if this is not an API."""
-    return _plain_keys(_item_keys(api) or frozenset())
+    known_keys = _item_keys(api)
+    return frozenset() if known_keys is None else _plain_keys(known_keys)
 
 
 @lru_cache(maxsize=32)
