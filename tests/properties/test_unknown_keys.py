@@ -30,7 +30,8 @@ def _bodies() -> Iterator[tuple[str, str, dict[str, Any]]]:
 def _mutations(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every copy of the value with the unknown key in one of its objects, with the path of that object."""
     if isinstance(value, dict):
-        yield path, {**value, _KEY: _VALUE}
+        if not _WHOLE.fullmatch(str(value.get("type"))):
+            yield path, {**value, _KEY: _VALUE}
         for key, member in value.items():
             for where, changed in _mutations(member, f"{path}.{key}"):
                 yield where, {**value, key: changed}
@@ -40,11 +41,16 @@ def _mutations(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
                 yield where, [*value[:index], changed, *value[index + 1 :]]
 
 
-# The objects that every client writes. What a provider runs, lists or cites is converted and reported as a whole.
+# What a provider runs, lists or cites, and reasoning, is converted and reported as a whole.
+_WHOLE = re.compile(r"server_tool_use|mcp_\w+|\w+_tool_result|thinking|redacted_thinking|reasoning\S*")
+# The objects that every client writes.
 _PLACES = re.compile(
     r"(?:|\.messages\[\d+\](?:\.tool_calls\[\d+\](?:\.function|\.custom)?)?|\.thinking|\.systemInstruction|"
     r"\.messages\[\d+\]\.content\[\d+\]\.(?:image_url|input_audio|file|toolUse|toolResult)|"
-    r"\.contents\[\d+\]\.parts\[\d+\]\.(?:functionCall|functionResponse|inlineData|fileData))"
+    r"\.contents\[\d+\]\.parts\[\d+\]\.(?:functionCall|functionResponse|inlineData|fileData)|"
+    r"\.messages\[\d+\]\.content\[\d+\](?:\.(?:image|document|video)(?:\.source)?|\.toolResult\.content\[\d+\])?|"
+    r"\.output_config|\.output_format|\.metadata|\.response_format|\.text\.format|\.reasoning|\.tool_choice|"
+    r"\.toolConfig\.toolChoice(?:\.\w+)?|\.outputConfig\.textFormat.*|\.additionalModelRequestFields\.\w+)"
 )
 
 

@@ -35,7 +35,8 @@ from segue.wire.tools import drop_undeclared_choice
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
 BODY_KEYS = frozenset(
     {"model", "messages", "system", "tools", "tool_choice", "thinking", "max_tokens", "temperature", "top_p", "top_k"}
-    | {"stop_sequences", "stream", "metadata", "output_config", "output_format"}
+    | {"stop_sequences", "stream", "metadata.user_id", "output_config.effort"}
+    | {f"{form}.{key}" for form in ("output_config.format", "output_format") for key in ("type", "schema")}
     | {f"thinking.{key}" for key in ("type", "budget_tokens", "display")}
     | {f"tool_choice.{key}" for key in ("type", "name", "disable_parallel_tool_use")}
 )

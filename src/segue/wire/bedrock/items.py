@@ -52,8 +52,10 @@ _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 # A dotted name is one key of the object under the first key.
 ITEM_KEYS = frozenset(
-    {"role", "content", "text", "json"}
-    | {f"{kind}.{key}" for kind in MEDIA_KINDS for key in ("format", "source", "name")}
+    # `type` is of blocks of other APIs.
+    {"role", "content", "text", "json", "type"}
+    | {f"{kind}.{key}" for kind in MEDIA_KINDS for key in ("format", "name")}
+    | {f"{kind}.source.{key}" for kind in MEDIA_KINDS for key in ("bytes", "text", "content", "s3Location.uri")}
     | {"toolUse.toolUseId", "toolUse.name", "toolUse.input", "toolUse.type"}
     | {"toolResult.toolUseId", "toolResult.content", "toolResult.status", "toolResult.type"}
     | {"reasoningContent.reasoningText", "reasoningContent.redactedContent", "citationsContent.content"}
@@ -139,12 +141,15 @@ def _parse_item(
         return [thought], False
     blocks: list[Block] = []
     known_keys = [key for key in members if key in parsers]
+    unknown = {key: member for key, member in members.items() if key not in parsers and key != CACHE_POINT}
     for key in known_keys:
         alone = item if len(item) == 1 else {key: members[key]}
         try:
             block = parsers[key](alone, members[key], model)
         except InputError as error:
             raise error.with_prefix(key) from None
+        if unknown:
+            block = msgspec.structs.replace(block, native=Native(API, alone | unknown, intact=False))
         if isinstance(block, ToolResponse) and block.origin.raw_id in hosted_ids and not block.hosted:
             block = msgspec.structs.replace(block, hosted=True)
         blocks.append(block)

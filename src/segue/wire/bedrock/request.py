@@ -40,14 +40,19 @@ from segue.wire.options import report_new
 # BED-10: the service model lists the role `system`
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
 _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}
-_OUTPUT = ("outputConfig.textFormat", "outputConfig.effort")
+_SCHEMA = "outputConfig.textFormat.structure.jsonSchema"
 BODY_KEYS = frozenset(
-    {"modelId", "messages", "system", "toolConfig", "inferenceConfig", *_OUTPUT}
+    {"modelId", "messages", "system", "inferenceConfig", "outputConfig.effort", "outputConfig.textFormat.type"}
+    | {f"{_SCHEMA}.{key}" for key in ("schema", "name", "description")}
+    | {"toolConfig.tools", *(f"toolConfig.toolChoice.{mode}.name" for mode in ("auto", "any", "tool"))}
+    | {f"{MODEL_FIELDS}.{key}" for key in ("reasoning_config", "reasoning_effort", "top_k", "inferenceConfig.topK")}
     | {
-        f"{MODEL_FIELDS}.{key}"
-        for key in ("thinking", "reasoning_config", "reasoningConfig", "reasoning_effort", "top_k")
+        f"{MODEL_FIELDS}.{outer}.{key}"
+        for outer in ("thinking", "reasoning_config")
+        for key in ("type", "budget_tokens", "display")
     }
-    | {f"{MODEL_FIELDS}.inferenceConfig.topK", f"{MODEL_FIELDS}.output_config.effort"}
+    | {f"{MODEL_FIELDS}.reasoningConfig.{key}" for key in ("type", "maxReasoningEffort")}
+    | {f"{MODEL_FIELDS}.output_config.effort"}
 )
 _NESTED = ("inferenceConfig", MODEL_FIELDS, "outputConfig")
 

@@ -57,7 +57,8 @@ OPTION_KEYS = frozenset(
         "tool_choice",
         "reasoning.effort",
         "reasoning.summary",
-        "text.format",
+        *(f"tool_choice.{key}" for key in ("type", "name", "mode", "tools")),
+        *(f"text.format.{key}" for key in ("type", "name", "description", "schema", "strict")),
         "user",
         "safety_identifier",
     }
