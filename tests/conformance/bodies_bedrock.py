@@ -16,6 +16,7 @@ NOVA = "amazon.nova-pro-v1:0"
 PIXTRAL = "us.mistral.pixtral-large-2502-v1:0"
 GPT_OSS = "openai.gpt-oss-120b-1:0"
 PROFILE = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/mi1dadi0g15f"
+DEEPSEEK = "us.deepseek.r1-v1:0"
 PALMYRA = "us.writer.palmyra-x5-v1:0"
 PROMPT = "arn:aws:bedrock:us-east-1:123456789012:prompt/ABCDEFGHIJ:1"
 
@@ -479,6 +480,14 @@ CASES = (
         body(assistant(SEALED, TEXT), Q),
         ("messages[1].content[0].reasoningContent.redactedContent",),
         "risk",
+    ),
+    Case(
+        "BED-11",
+        "its own, DeepSeek",
+        body(assistant(TEXT, thinks()), Q),
+        body(assistant(TEXT), Q),
+        ("messages[1].content[1].reasoningContent",),
+        model=DEEPSEEK,
     ),
     Case("BED-11", "the user's", body(A, user(SIGNED, TEXT)), OK, ("messages[2].content[0].reasoningContent",)),
     Case(

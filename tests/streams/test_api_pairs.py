@@ -23,6 +23,7 @@ from tests.streams.rendering import render_stream, stream_reply
 
 PAIRS = [sample_pairs(WIRES, start=start) for start in range(2)]
 ASK_FOR_USAGE = ("openai-chat", "qwen")
+NO_REASONING_TOKENS = {"bedrock"}
 TOOLS = ("read_file", "search")
 
 
@@ -66,7 +67,7 @@ def replies(draw: Any, api: str) -> Reply:
     if all(isinstance(block, Thinking) for block in blocks):
         blocks.append(Text(draw(TEXTS)))
     called = any(isinstance(block, ToolCall) for block in blocks)
-    usage = Usage(draw(st.integers(1, 999)), draw(st.integers(1, 999)))
+    usage = Usage(draw(st.integers(1, 999)), draw(st.integers(99, 999)), reasoning=draw(st.integers(0, 99)))
     return Reply(tuple(blocks), "tool_calls" if called else draw(st.sampled_from(["stop", "length"])), usage, "r1", "m")
 
 
@@ -94,6 +95,8 @@ def test_a_streamed_answer_is_the_same_on_both_sides(client: str, server: str, d
     assert client_reply.usage is not None
     assert reply.usage is not None
     assert (client_reply.usage.input, client_reply.usage.output) == (reply.usage.input, reply.usage.output)
+    if not NO_REASONING_TOKENS & {WIRES[client].base_api, WIRES[server].base_api}:
+        assert client_reply.usage.reasoning == reply.usage.reasoning
     # Claude Code loops for ever where an id comes a second time.
     ids = [call.raw_id for call in client_reply.calls]
     assert len(set(ids)) == len(ids)
@@ -102,6 +105,7 @@ def test_a_streamed_answer_is_the_same_on_both_sides(client: str, server: str, d
     at_once = converted.reply(render_reply_body(segue.assemble(data_sent, server), server)[0])
     whole = WIRES[client].parse_reply(at_once)
     assert (whole.text, whole.thinking) == (client_reply.text, client_reply.thinking)
+    assert whole.usage == client_reply.usage
     assert [call.arguments for call in whole.calls] == [call.arguments for call in client_reply.calls]
 
 

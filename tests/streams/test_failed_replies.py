@@ -262,3 +262,36 @@ def test_a_streamed_call_without_a_name_fails_as_in_a_whole_reply(client: str, s
     assert not re.search(rb'"tool_use"|"tool_calls"|"function_call"|"functionCall"|"toolUse"', sent)
     with pytest.raises(RemoteProtocolError, match=message):
         segue.assemble(data, server)
+
+
+CUT_ITEMS: list[dict[str, Any]] = [
+    {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "search", "arguments": "{}"},
+    {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "search", "input": "a"},
+    {"type": "shell_call", "id": "sh_1", "call_id": "call_1", "action": {"commands": ["ls"]}},
+    {"type": "local_shell_call", "id": "lsh_1", "call_id": "call_1", "action": {"type": "exec", "command": ["ls"]}},
+    {"type": "computer_call", "id": "cu_1", "call_id": "call_1", "actions": [], "pending_safety_checks": []},
+]
+
+
+@pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic"])
+@pytest.mark.parametrize("item", CUT_ITEMS, ids=[item["type"] for item in CUT_ITEMS])
+def test_an_incomplete_item_is_no_call_whole_or_streamed(client: str, item: dict[str, Any]) -> None:
+    response = {"id": "resp_1", "object": "response", "model": "gpt-5.5"}
+    for status, fails in (("incomplete", True), ("completed", False)):
+        done = {**item, "status": status}
+        stream = open_stream(client, "openai-responses")
+        events = [
+            {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}},
+            {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
+            {"type": "response.output_item.done", "output_index": 0, "item": done},
+            {"type": "response.completed", "response": {**response, "status": "completed", "output": [done]}},
+        ]
+        end = stream.feed(sse(*events)) + stream.close()
+        assert (segue.assemble(end, client).finish == "error") is fails
+        converted = segue.convert(request_body(client), source=client, target="openai-responses")
+        body = {**response, "status": "completed", "output": [done]}
+        if fails:
+            with pytest.raises(RemoteProtocolError, match="not valid JSON"):
+                converted.reply(body)
+        else:
+            assert len(WIRES[client].parse_reply(converted.reply(body)).calls) == 1

@@ -161,3 +161,43 @@ def test_check_agrees_with_convert_for_any_order(paired: list[Any], others: list
     verdict = segue.check(made.body, API, profile=PROFILE)
     assert verdict, str(verdict)
     assert sorted(map(json.dumps, made.body["input"])) == sorted(map(json.dumps, [USER, *paired]))
+
+
+REPLY = {
+    "id": "0c9f0a5e-6e1b-4b0a-9f0e-1d0c5f2a7b11",
+    "object": "response",
+    "status": "completed",
+    "model": MODEL,
+    "output": [
+        {**thought(), "id": "1dfb7474-dbd9-4b8d-a852-ebe49345dd32", "status": "completed"},
+        {**call("a"), "id": "8fc1af85-3010-42b2-bcb8-1a6d5003ad3b", "status": "completed"},
+        {
+            "type": "message",
+            "id": "8050c022-c55f-4377-b009-1d6341eacc57",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Done.", "annotations": []}],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("positions", [(0, 1), (0, 2)])
+def test_its_own_reply_goes_back_as_it_came(positions: tuple[int, int]):
+    """OAI-RESP-02, OAI-RESP-03: ids without a prefix are those of DeepSeek."""
+    items = [REPLY["output"][position] for position in positions]
+    given = body(*items, *([output("a")] if items[1]["type"] == "function_call" else []), USER)
+    assert segue.check(given, API, profile=PROFILE)
+    assert segue.convert(given, source=API, target=API, profile=PROFILE).body == given
+    prefixed = segue.check({**given, "model": "gpt-5.5"}, API)
+    assert {"OAI-RESP-03"} <= {violation.rule for violation in prefixed}
+
+
+def test_reasoning_of_a_deepseek_model_without_the_profile_is_valid():
+    chat = {
+        "model": "deepseek-r1-distill-llama-70b",
+        "messages": [USER, {"role": "assistant", "reasoning": "hm", "content": "Done."}, USER],
+    }
+    made = segue.convert(chat, source="openai-chat", target=API)
+    assert "reasoning_text" in str(made.body)
+    assert segue.check(made.body, API)

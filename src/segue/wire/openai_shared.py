@@ -91,7 +91,7 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
         disabled = msgspec.structs.replace(reasoning, enabled=False, effort=effort, budget=None)
         return _disable_reasoning(msgspec.structs.replace(options, reasoning=disabled), model, report)
     reasons_by_default = is_reasoning_model(model) and not (is_gpt(model) and model.at_least(5, 1))
-    is_on = (reasoning.enabled or reasoning.visible) and not reasoning.adaptive
+    is_on = reasoning.enabled or reasoning.visible
     if effort is None and is_on and not reasons_by_default:
         report.add(
             "adjusted",

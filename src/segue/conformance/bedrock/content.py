@@ -14,6 +14,7 @@ from segue.conformance.bedrock.models import (
     USER_FIRST,
     WRITER,
     is_claude,
+    is_deepseek,
     is_named,
     needs_separate_results,
 )
@@ -228,10 +229,10 @@ def roles_alternate(request: BedrockRequest) -> Iterator[Problem]:
 # BED-11
 @table.rule("BED-11")
 def reasoning_valid(request: BedrockRequest) -> Iterator[Problem]:
-    """reasoningContent is a reasoningText with its text, or redactedContent, in an assistant message."""
+    """reasoningContent is a reasoningText with its text, or redactedContent, in an assistant message; none of DeepSeek."""
     yield from request.problems.get("BED-11", ())
     for message, block in request.blocks_of("reasoningContent"):
-        if message.role == "user":
+        if message.role == "user" or is_deepseek(request.model):
             reason = (
                 "User messages cannot contain reasoning content. Please remove the reasoning content and try again."
             )

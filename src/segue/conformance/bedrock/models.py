@@ -14,6 +14,10 @@ def is_claude(model: Model) -> bool:
     return model.family == "claude"
 
 
+def is_deepseek(model: Model) -> bool:
+    return model.family == "deepseek"
+
+
 def _is_mistral(model: Model) -> bool:
     return model.family == "mistral"
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.openai_responses.request import PAIRS, Item, ResponsesRequest
-from segue.conformance.rule import Problem, RuleTable, Severity
+from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote, text_or_empty, type_name
+from segue.models import Model
 
 table: RuleTable[ResponsesRequest] = RuleTable()
 
@@ -35,6 +36,14 @@ _USUAL_PREFIX: Mapping[str, str] = {
 }
 
 
+def _has_prefixes(model: Model) -> bool:
+    return model.family != "deepseek"
+
+
+# DeepSeek's own ids are UUIDs, and its reasoning needs none.
+_PREFIXED = ModelFilter("all but DeepSeek's models", _has_prefixes)
+
+
 # OAI-RESP-01
 @table.rule("OAI-RESP-01")
 def call_ids_short(request: ResponsesRequest) -> Iterator[Problem]:
@@ -55,7 +64,7 @@ def call_ids_short(request: ResponsesRequest) -> Iterator[Problem]:
 
 
 # OAI-RESP-02
-@table.rule("OAI-RESP-02")
+@table.rule("OAI-RESP-02", applies_to=_PREFIXED)
 def call_item_ids_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """The id of a function_call begins with `fc`, that of a custom_tool_call with `ctc`; it may be omitted."""
     for item in request.items_of(*_CALL_PREFIX):
@@ -63,7 +72,7 @@ def call_item_ids_valid(request: ResponsesRequest) -> Iterator[Problem]:
 
 
 # OAI-RESP-03
-@table.rule("OAI-RESP-03")
+@table.rule("OAI-RESP-03", applies_to=_PREFIXED)
 def item_ids_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """Reasoning has an id that begins with `rs`, the id of a message begins with `msg`; ids have 1 to 64 characters."""
     for item in request.items:

@@ -38,10 +38,10 @@ PROFILES = (
         "deepseek-responses",
         "DeepSeek, /v1/responses",
         _DEEPSEEK,
-        # Reasoning is plain text, without an id and not bound to the item after it.
+        # Reasoning is plain text and not bound to the item after it; ids are UUIDs, and not required.
         frozenset({"pairs_not_interrupted", "reasoning_followed", "calls_keep_reasoning", "messages_keep_reasoning"})
         | {"reasoning_keeps_id"}
-        | {"messages_before_calls", "no_references_without_store", "item_ids_valid"},
+        | {"messages_before_calls", "no_references_without_store", "item_ids_valid", "call_item_ids_valid"},
         frozenset({"options_in_range"}),
         base=openai_responses.RULE_SET,
     ),

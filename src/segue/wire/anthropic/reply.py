@@ -173,11 +173,13 @@ def render_stop_reason(finish: Finish, stop_sequence: str | None, *, has_calls: 
 
 
 def render_usage(usage: Usage) -> JsonObject:
+    details = {"output_tokens_details": {"thinking_tokens": usage.reasoning}} if usage.reasoning else {}
     return {
         "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
         "cache_creation_input_tokens": usage.cache_write,
         "cache_read_input_tokens": usage.cache_read,
         "output_tokens": usage.output,
+        **details,
     }
 
 

@@ -89,6 +89,7 @@ def capabilities_of(model: Model) -> Capabilities:
         case "gpt":
             return Capabilities(_NO_MEDIA, reasoning_form="gpt")
         case "deepseek":
+            # BED-11
             return Capabilities(_NO_MEDIA, reasoning_replay="refused")
         case "palmyra":
             # BED-09

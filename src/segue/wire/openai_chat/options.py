@@ -228,15 +228,6 @@ def fit_options(
     reasoning = options.reasoning
     if reasoning is not None and reasoning.visible and dialect.vendor_options:
         report.add("adjusted", f"reasoning is not shown: {dialect.name} has no option for it", subject="reasoning")
-    if (
-        reasoning is not None
-        and reasoning.adaptive
-        and reasoning.effort is None
-        and dialect.reasoning_option == "effort"
-    ):
-        report.add(
-            "adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning", level="lost"
-        )
     return options
 
 

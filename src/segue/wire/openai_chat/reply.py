@@ -106,7 +106,9 @@ def _parse_usage(value: object) -> Usage | None:
     output, reasoning = count_output(
         usage, "prompt_tokens", "completion_tokens", reasoning=reasoning, cached=read + written
     )
-    return Usage(token_count(usage, "prompt_tokens"), output, read, written, reasoning)
+    prompt = token_count(usage, "prompt_tokens")
+    # OpenRouter counts a prompt that Gemini caches and reads in one request as both.
+    return Usage(prompt, output, read, min(written, max(0, prompt - read)), reasoning)
 
 
 def find_usage(body: Mapping[str, Any]) -> object:

@@ -12,7 +12,7 @@ from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCa
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import parse_argument_text, to_plain_json
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none, optional_string, string_or_none
-from segue.wire.openai_responses.context import ParseContext, ResponsesDialect
+from segue.wire.openai_responses.context import ParseContext, ResponsesDialect, has_whole_arguments
 from segue.wire.openai_responses.item_types import CALL_TYPE_BY_OUTPUT, CALL_TYPES, FUNCTION_TYPES, item_type_or_none
 from segue.wire.openai_responses.messages import parse_reply_items
 from segue.wire.openai_responses.request import create_parse_context
@@ -425,8 +425,7 @@ class ItemAssembler:
     def _end_other(self, item: PartialItem, block: Block, *, cut: bool) -> None:
         if isinstance(block, ToolCall) and block.kind != "hosted":
             text = arguments_text(block) if item.block_index is None else self._reader.finish_text(item.block_index)
-            is_complete = block.kind != "custom" and item.kind in INPUT_KEYS and bool(object_or_none(block.arguments))
-            if item.is_inconsistent or (cut and not is_complete):
+            if item.is_inconsistent or (cut and not has_whole_arguments(block, item.kind)):
                 block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
         if isinstance(block, ToolCall) and item.call is not None and item.block_index is not None:
             block = msgspec.structs.replace(block, id=item.call.id, name=item.call.name)

@@ -14,7 +14,7 @@ from segue.canonical.ids import raw_id_or_none, short_hash
 from segue.canonical.json import parse_argument_text
 from segue.render.report import Report
 from segue.wire.base import RenderContext
-from segue.wire.json_values import JsonObject
+from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.mixed_body import Host
 from segue.wire.openai_responses.required_fields import has_required_fields, is_openai_item
 from segue.wire.openai_shared import OPENAI_APIS
@@ -39,6 +39,11 @@ def _is_valid_id(kind: str, item_id: object) -> bool:
     return isinstance(item_id, str) and _ID_PATTERNS.get(kind, _ANY_ID_PATTERN).fullmatch(item_id) is not None
 
 
+def is_any_id(_kind: str, item_id: object) -> bool:
+    """Return whether this may be an id of a service whose ids have no prefixes. Derived ids are never sent."""
+    return isinstance(item_id, str) and _ANY_ID_PATTERN.fullmatch(item_id) is not None
+
+
 def derive_id(prefix: str, *seed: str) -> str:
     """Return a deterministic item id for a client, with a mark by which segue recognises it later.
 
@@ -56,6 +61,11 @@ def parse_arguments(value: object) -> tuple[Any, str | None]:
 
 
 # ------------------------------------------------------------------------------------------------------------ dialects
+
+
+def has_whole_arguments(call: ToolCall, kind: object) -> bool:
+    """Return whether a call has all its arguments, even if its item, of this type, is marked as incomplete."""
+    return kind == "function_call" and bool(object_or_none(call.arguments))
 
 
 class ResponsesDialect(Struct, frozen=True, dict=True):

@@ -36,7 +36,7 @@ from segue.wire.mixed_body import (
     parse_reasoning_item,
     split_calls,
 )
-from segue.wire.openai_responses.context import ParseContext, ResponsesContext
+from segue.wire.openai_responses.context import ParseContext, ResponsesContext, has_whole_arguments
 from segue.wire.openai_responses.item_types import (
     APPROVAL_REQUEST,
     CALL_TYPES,
@@ -183,16 +183,31 @@ def parse_reply_items(items: Sequence[object], context: ParseContext) -> tuple[B
 
 
 def _mark_hosted(block: Block, answered: Container[str | None]) -> Block:
-    """Mark what the provider ran as hosted: a result, a call with one in the same reply, a shell in a container."""
+    """Mark what the provider ran as hosted: a result, a call with one in the same reply, a shell in a container.
+
+    A call for the client whose item is incomplete was cut off.
+    """
     if isinstance(block, ToolResponse):
         return msgspec.structs.replace(block, hosted=True)
     if isinstance(block, ToolCall) and (block.origin.raw_id in answered or _is_hosted_item(block)):
         return msgspec.structs.replace(block, kind="hosted")
+    if isinstance(block, ToolCall) and block.kind != "hosted" and _is_cut_off(block):
+        text = block.arguments_text or encode_json_text(block.arguments)
+        return msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
     return block
 
 
+def _is_cut_off(call: ToolCall) -> bool:
+    item = _item_of(call)
+    return item.get("status") == "incomplete" and not has_whole_arguments(call, item.get("type"))
+
+
+def _item_of(call: ToolCall) -> JsonObject:
+    return dict(call.native.fragment) if call.native is not None else {}
+
+
 def _is_hosted_item(call: ToolCall) -> bool:
-    item: JsonObject = dict(call.native.fragment) if call.native is not None else {}
+    item = _item_of(call)
     row = CALL_TYPES.get(str(item.get("type")))
     return row is not None and row.is_hosted(item)
 

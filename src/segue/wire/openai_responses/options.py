@@ -190,13 +190,7 @@ def fit_options(options: Options, model: Model, declared: frozenset[str], contex
     form = options.response_format
     if form is not None and form.kind == "schema" and form.schema is None:
         options = drop_options(options, report, "it has no schema", "response_format")
-    options = convert_budget_to_effort(fit_options_to_model(options, model, report), report)
-    reasoning = options.reasoning
-    if reasoning is not None and reasoning.adaptive and reasoning.effort is None:
-        report.add(
-            "adjusted", "adaptive reasoning dropped: the API has no such option", subject="reasoning", level="lost"
-        )
-    return options
+    return convert_budget_to_effort(fit_options_to_model(options, model, report), report)
 
 
 def render_options(
