@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote
 
 from msgspec import Struct
 
-Operation = Literal["reply", "count", "models", "model", "retrieve", "items", "delete"]
+Operation = Literal["reply", "compact", "count", "models", "model", "retrieve", "items", "delete"]
 
 
 class ApiPath(Struct, frozen=True):
@@ -87,6 +87,7 @@ _ROWS = (
     _Row("POST", "/messages/count_tokens", "anthropic", "count"),
     _Row("POST", "/messages", "anthropic"),
     _Row("POST", "/responses/input_tokens", "openai-responses", "count"),
+    _Row("POST", "/responses/compact", "openai-responses", "compact"),
     _Row("POST", "/responses", "openai-responses"),
     _Row("GET", "/input_items", "openai-responses", "items", (_RESPONSE,)),
     _Row("GET", "", "openai-responses", "retrieve", (_RESPONSE,)),

@@ -11,6 +11,7 @@ from segue.bridge.api_paths import find_api_path, guess_api
 from segue.bridge.body_limits import BodyLimits, find_size_error
 from segue.bridge.caller import Caller, own_error, parse_caller
 from segue.bridge.compaction import DEFAULT_LIMIT
+from segue.bridge.compaction_relay import CompactionRelay
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResponseRelay
@@ -18,6 +19,7 @@ from segue.bridge.relay import Relay, RelaySettings, invalid_request_error
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.errors import InputError
+from segue.wire.base import ApiError, Wire
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits
 from segue.wire.registry import WIRES
 
@@ -76,6 +78,10 @@ class Bridge:
             return ModelsRelay(self._settings, caller, path.partition("?")[2])
         if api_path.operation in ("retrieve", "items", "delete"):
             return StoredResponseRelay(self._settings, caller, client)
+        if surface.operation == "compact":
+            if caller.model is None:
+                return ErrorRelay(caller.wire, _missing_model_error(caller.wire))
+            caller = msgspec.structs.replace(caller, stream=False)
         try:
             route = self._find_route(caller, client)
         except InputError as error:
@@ -84,7 +90,8 @@ class Bridge:
             caller = msgspec.structs.replace(caller, wire=WIRES[route.caller])
         if api_path.operation == "count":
             return CountRelay(self._settings, caller, route)
-        return ReplyRelay(self._settings, caller, route, client)
+        relay = ReplyRelay if caller.wire.compaction is None else CompactionRelay
+        return relay(self._settings, caller, route, client)
 
     def _find_route(self, caller: Caller, client: str) -> Route:
         query = RouteQuery(caller.api_path, caller.model, caller.headers, caller.body, client)
@@ -92,3 +99,9 @@ class Bridge:
         if not route.targets:
             raise InputError(f"the route {route.name} has no targets", path="model")
         return route
+
+
+def _missing_model_error(wire: Wire) -> ApiError:
+    key = wire.model_key
+    message = f"Missing required parameter: '{key}'."
+    return ApiError(400, message, code="missing_required_parameter", param=key, error_kind="invalid")

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
 from segue.bridge.envelopes import Binding, EntryKind, EnvelopeKeys, OpenedFields, entry_keys, open_fields, seal_fields
+from segue.canonical.envelope import is_envelope
 from segue.canonical.json import decode_members, encode_json_sorted, parse_json
 from segue.canonical.request import Reply
+from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.compaction import is_compaction
 from segue.render.constraints import TEXTS
@@ -48,6 +50,18 @@ class Vault(Struct, frozen=True):
         text = seal_fields({"entry": [kind, digest], **fields}, binding, self.keys, self.now, limit=self.limit)
         return {} if text is None else {self.names(kind, digest)[0]: text.encode()}
 
+    def seal_summary(self, text: str, model: str) -> str | None:
+        """Return the envelope of a summary, which only this client can send back."""
+        fields = {"client": self.names("summary", "")[0], "summary": text}
+        return seal_fields(fields, Binding("segue", "", "", model), self.keys, self.now)
+
+    def open_summary(self, envelope: str) -> str | None:
+        opened = open_fields(envelope, self.keys, self.now, self.max_age)
+        if not isinstance(opened, OpenedFields) or opened.fields.get("client") not in self.names("summary", ""):
+            return None
+        text = opened.fields.get("summary")
+        return text if isinstance(text, str) else None
+
     def open(self, kind: EntryKind, digest: str, found: Mapping[str, bytes]) -> OpenedFields | None:
         """Return the fields of an entry; None if it is not there, forged, or that of something else."""
         entry = next((found[name] for name in self.names(kind, digest) if name in found), None)
@@ -66,7 +80,12 @@ class CompactedBody:
         self._vault = vault
         self._members = decode_members(body)
         self._body = body
-        self._items = read_items(self._members.get(wire.conversation_key))
+        self._report = Report()
+        """What was opened."""
+        given = read_items(self._members.get(wire.conversation_key))
+        self._items = _open_own(given, self._form, vault, self._report)
+        if self._items is not given:
+            self._body = self._encode(self._items)
         self._makers: dict[str, OpenedFields | None] = {}
         self._histories: dict[str, list[JsonObject] | None] = {}
 
@@ -113,9 +132,11 @@ class CompactedBody:
 
     def restore(self, binding: Binding, report: Report, *, can_read: bool) -> bytes:
         """Return the body for this target: with the history that it would not have otherwise."""
+        report.extend(self._report.findings)
         items = self._restore(self._items, binding, report, can_read)
-        if items is self._items:
-            return self._body
+        return self._body if items is self._items else self._encode(items)
+
+    def _encode(self, items: Sequence[JsonObject]) -> bytes:
         return msgspec.json.encode({**self._members, self._wire.conversation_key: items})
 
     def _restore(
@@ -141,6 +162,90 @@ class CompactedBody:
                 rest = _without(items, [position], self._form)
                 items = [*rest[:position], {"role": "user", "content": text}, *rest[position:]]
         return items
+
+
+def _open_own(items: list[JsonObject], form: CompactionForm, vault: Vault, report: Report) -> list[JsonObject]:
+    """Return the items with the compactions that segue made as text; the same list if there are none."""
+    for position in reversed(range(len(items))):
+        parts = [part for part in _parts(items[position], form) if _stands(part, form)]
+        envelopes = [value for part in parts for value in part.values() if _is_own_value(value)]
+        if not envelopes:
+            continue
+        text = vault.open_summary(envelopes[-1])
+        if text is None:
+            why = "compaction of segue dropped: it was changed, is too old, or is of another client"
+            report.add("dropped", why, subject="compaction")
+        else:
+            report.add("text", "compaction of segue rendered as text", subject="compaction")
+        content = TEXTS.lost_history if text is None else TEXTS.summary.format(content=text)
+        summary = {"role": "user", "content": content}
+        rest = _without(items, [position], form)
+        # A provider with such blocks ignores what is before the newest one.
+        before = [] if form.in_messages else _open_own(rest[:position], form, vault, report)
+        return [*before, summary, *rest[position:]]
+    return items
+
+
+def _is_own_value(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and is_envelope(value)
+
+
+class CompactionRequest(Struct, frozen=True):
+    """A caller's request to compact the conversation now. `is_standalone`: at a path of its own, not for a reply."""
+
+    wire: Wire
+    form: CompactionForm
+    is_standalone: bool = False
+    instructions: str = ""
+
+    def plain_body(self, body: bytes) -> bytes:
+        """Return the body without the request."""
+        members = {key: raw for key, raw in decode_members(body).items() if key != self.form.request_key}
+        key = self.wire.conversation_key
+        items = read_items(members.get(key))
+        if items and items[-1].get("type", "") == self.form.trigger:
+            return msgspec.json.encode({**members, key: items[:-1]})
+        return msgspec.json.encode(members)
+
+    def native_body(self, body: bytes) -> bytes:
+        """Return the body for a provider of this API, which compacts a conversation in a reply."""
+        if not self.is_standalone or self.form.trigger is None:
+            return body
+        key, members = self.wire.conversation_key, decode_members(body)
+        items = [*read_items(members.get(key)), {"type": self.form.trigger}]
+        return msgspec.json.encode({**{name: raw for name, raw in members.items() if name != "stream"}, key: items})
+
+    def render_standalone(self, body: bytes, reply: Mapping[str, Any]) -> JsonObject:
+        """Return the response to a standalone request: all messages of the user, and the compaction of a reply."""
+        items = read_items(decode_members(body).get(self.wire.conversation_key))
+        made = [item for item in self.form.reply_items(dict(reply)) if _find([item], self.form)]
+        users = [item for item in items if item.get("role") == "user"]
+        kept = {key: reply.get(key) for key in ("id", "created_at", "usage")}
+        return {"object": "response.compaction", "output": [*users, *made], **kept}
+
+
+def find_compaction_request(wire: Wire, operation: str, body: bytes) -> CompactionRequest | None:
+    """Return the request for a compaction in a body; raise `InputError` for one that no provider accepts."""
+    form = wire.compaction
+    if form is None:
+        return None
+    trigger, key = form.trigger, form.request_key
+    if trigger is not None and b'"%b"' % trigger.encode() in body:
+        items = read_items(decode_members(body).get(wire.conversation_key))
+        places = [position for position, item in enumerate(items) if item.get("type") == trigger]
+        if places and places != [len(items) - 1]:
+            path = f"{wire.conversation_key}[{places[0]}]"
+            raise InputError(f"'{trigger}' must be the last item of the input.", path=path)
+        if places and operation != "compact":
+            return CompactionRequest(wire, form)
+    if operation == "compact":
+        return CompactionRequest(wire, form, is_standalone=True)
+    if key is not None and b'"%b"' % key.encode() in body:
+        options: object = msgspec.json.decode(decode_members(body).get(key, Raw(b"null")))
+        if isinstance(options, dict):
+            instructions = cast("JsonObject", options).get("instructions")
+            return CompactionRequest(wire, form, instructions=instructions if isinstance(instructions, str) else "")
+    return None
 
 
 def may_have_compactions(wire: Wire, body: bytes) -> bool:

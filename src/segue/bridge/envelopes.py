@@ -38,6 +38,7 @@ EntryKind = Literal[
     "responses",  # a response that later requests may refer to
     "compaction",  # who made a compaction, by its content
     "compacted",  # the messages that it stands for
+    "summary",  # a summary of them
 ]
 RejectReason = Literal["forged", "expired", "provider", "endpoint", "key", "version"]
 

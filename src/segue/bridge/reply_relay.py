@@ -30,7 +30,6 @@ from segue.bridge.actions import (
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller, JsonArrayWriter, keep_alive, stream_headers
 from segue.bridge.caller_key import missing_caller_key_error, use_caller_key
-from segue.bridge.compaction import CompactedBody, Vault, may_have_compactions, remember
 from segue.bridge.digests import digest_opening
 from segue.bridge.envelopes import EntryKind, entry_keys, open_envelope, seal
 from segue.bridge.failover import TargetSequence
@@ -53,7 +52,6 @@ from segue.wire.base import ApiError, RenderContext
 from segue.wire.error_forms import classify_error
 from segue.wire.ids import IdMap
 from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.registry import find_wire_or_server
 
 _MAX_STORED_SIZE = 1 << 30
 _FIRST_DELAY, _MAX_DELAY = 0.5, 20.0
@@ -81,7 +79,6 @@ class ReplyRelay(Relay):
         self._client = client
         self._body = self._given = caller.body
         """The body for the current target, and the caller's, with what it refers to."""
-        self._compacted: CompactedBody | None = None
         self._attempt: Attempt | None = None
         self._targets: tuple[Endpoint, ...] = route.targets
         if route.pass_credentials:
@@ -93,8 +90,6 @@ class ReplyRelay(Relay):
         """The conversation, if reasoning may be stored for it."""
         self._restorer: ReasoningRestorer | None = None
         self._decoded: DecodedBody | None = None
-        self._restored = Report()
-        """What was put back in place of compactions."""
         self._held: list[bytes] = []
         self._has_head = False
         self._has_content = False
@@ -178,44 +173,11 @@ class ReplyRelay(Relay):
         self._history = None
         if endpoint.lacks_key:
             return self._end_attempt(provider_errors.missing_key_error(endpoint))
-        if self._remembers_compactions and may_have_compactions(self.wire, self._given):
-            return self._restore_compacted()
+        return self._prepare()
+
+    def _prepare(self) -> list[Action]:
+        """Put into the body what the current target needs, and send it."""
         return self._restore_reasoning()
-
-    @property
-    def _remembers_compactions(self) -> bool:
-        return self._settings.has_store and self._settings.compaction_limit > 0
-
-    @cached_property
-    def _vault(self) -> Vault:
-        settings = self._settings
-        now = settings.now().timestamp()
-        return Vault(settings.keys, self._client, now, settings.max_age, settings.compaction_limit)
-
-    def _restore_compacted(self) -> list[Action]:
-        """Put back what the compactions in the body stand for, where the current target can't use them."""
-        compacted = self._compacted = self._compacted or CompactedBody(self.wire, self._given, self._vault)
-        endpoint = self._selection.current
-        target = find_wire_or_server(endpoint.api, endpoint.profile, argument="api")
-        reads = target.constraints(parse_model(endpoint.model)).compactions != "none"
-        binding, can_read = bind_endpoint(endpoint), reads and target.name == self.wire.name
-        missing = compacted.find_missing(binding, can_read=can_read)
-        if missing:
-
-            def proceed(found: Mapping[str, bytes]) -> list[Action]:
-                compacted.add(missing, found)
-                return self._restore_compacted()
-
-            return self.load(list(missing), proceed)
-        self._restored = Report()
-        self._use_body(compacted.restore(binding, self._restored, can_read=can_read))
-        return self._restore_reasoning()
-
-    def _use_body(self, body: bytes) -> None:
-        if body != self._body:
-            self._body = body
-            for name in ("_conversation", "_opening"):
-                vars(self).pop(name, None)
 
     def _restore_reasoning(self) -> list[Action]:
         """Find the reasoning of earlier replies, and send the request."""
@@ -316,7 +278,6 @@ class ReplyRelay(Relay):
 
     def _send_attempt(self, attempt: Attempt) -> list[Action]:
         self._attempt = attempt
-        attempt.converted.report.extend(self._restored.findings)
         if not attempt.has_reasoning:
             attempt.converted.report.add(
                 "reasoning", "request sent again without reasoning: the provider rejected it", level="changed"
@@ -527,11 +488,7 @@ class ReplyRelay(Relay):
         """Return the action that saves the reasoning of the reply, and the response where callers may refer to it."""
         if not self._settings.has_store:
             return []
-        entries = {
-            **self._reasoning_entry(attempt),
-            **self._response_entry(response),
-            **self._compaction_entries(attempt),
-        }
+        entries = {**self._reasoning_entry(attempt), **self._response_entry(response)}
         return [Save(entries)] if entries else []
 
     def _reasoning_entry(self, attempt: Attempt) -> dict[str, bytes]:
@@ -555,12 +512,6 @@ class ReplyRelay(Relay):
         history.restorer.add(given_id, digest, entry)
         settings.histories.put(self._history_key, history)
         return {self._entry_keys("reasoning", given_id, digest)[0]: entry.encode(), self._opening_keys[0]: b""}
-
-    def _compaction_entries(self, attempt: Attempt) -> dict[str, bytes]:
-        reply = attempt.reply
-        if reply is None or not self._remembers_compactions or attempt.endpoint.api != self.wire.name:
-            return {}
-        return remember(self.wire, self._body, reply, bind_endpoint(attempt.endpoint), self._vault)
 
     def _response_entry(self, response: Raw | None) -> dict[str, bytes]:
         if response is None:

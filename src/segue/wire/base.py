@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import Struct, field
 
-from segue.canonical.request import Reply, Request
+from segue.canonical.request import Finish, Reply, Request
 from segue.error_kinds import ErrorKind
 from segue.errors import InputError, SegueError
 from segue.models import Model
@@ -121,7 +121,15 @@ class CompactionForm(Struct, frozen=True):
     reply_items: Callable[[JsonObject], list[JsonObject]]
     """Returns the items of a reply as they are in the next request."""
     trigger: str | None = None
-    """The type of the item that asks for one."""
+    """The type of the item that asks for one; it is the last of the conversation."""
+    request_key: str | None = None
+    """The key of the body whose object asks for one."""
+    make: Callable[[str, str, str], JsonObject] = field(default=lambda _key, _text, _envelope: {})
+    """Returns one that segue made, given a key that is unique for each request, the summary and its envelope."""
+    finish: Finish = "stop"
+    """Why a reply ends that is a compaction alone."""
+    empty_code: str | None = None
+    """The code of the error for a conversation that has nothing to compact."""
     in_messages: bool = False
     """Whether it is a block in a message, and not an item of its own."""
 

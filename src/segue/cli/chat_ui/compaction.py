@@ -7,11 +7,11 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from segue._conversation import Conversation
+from segue.bridge.summary import Summary, describe_messages
 from segue.canonical.tokens import estimate_settings
 from segue.errors import InputError
 from segue.runtime.events import Event, ReplyReceived
 from segue.view.format import format_count
-from segue.view.markdown import render_messages
 
 if TYPE_CHECKING:
     from segue.canonical.blocks import Message
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 _STRATEGY = "middle-out"
 _KEPT_SHARE = 5
 """The budget is this part of the conversation's tokens, without tools and system text."""
-_MAX_TEXT = 400_000
-_INSTRUCTION = (
-    "Summarise this part of a conversation between a user and an agent, so that the agent can continue the work "
-    "without it. Keep what the user wants and decided, which files were read and changed and how, commands and their "
-    "outcomes, names, numbers, open questions and next steps. Leave out what no longer matters. Use at most 400 words."
-)
 
 
 async def compact(chat: Chat) -> None:
@@ -67,14 +61,14 @@ async def _summarise(chat: Chat, messages: Sequence[Message]) -> str:
         if isinstance(event, ReplyReceived):
             chat.usage.on_event(event)
 
-    text = render_messages(messages)
-    if len(text) > _MAX_TEXT:
-        text = f"{text[: _MAX_TEXT // 2]}\n\n[…]\n\n{text[-_MAX_TEXT // 2 :]}"
-    ended = await chat.agent.ask_once(_INSTRUCTION, text, on_event=count_usage)
-    if ended.outcome != "answered" or not ended.text.strip():
-        raise InputError(f"no summary: {ended.text or ended.outcome}; /compress works without the model")
-    return ended.text
+    summary = Summary(messages, chat.endpoint)
+    while not summary.is_complete:
+        ended = await chat.agent.ask_once(summary.instruction, summary.next_text, on_event=count_usage)
+        if ended.outcome != "answered" or not ended.text.strip():
+            raise InputError(f"no summary: {ended.text or ended.outcome}; /compress works without the model")
+        summary.add_text(ended.text)
+    return summary.text
 
 
 def _excerpt(messages: Sequence[Message]) -> str:
-    return render_messages(messages)[:2_000]
+    return describe_messages(messages)[:2_000]

@@ -32,6 +32,10 @@ _COMPACTION = CompactionForm(
     frozenset({"compaction"}),
     ("content", "encrypted_content"),
     reply_items=lambda reply: [{"role": "assistant", "content": reply["content"]}],
+    request_key="compaction",
+    finish="pause",
+    empty_code="compaction_nothing_to_summarize",
+    make=lambda _key, text, envelope: {"type": "compaction", "content": text, "signature": envelope},
     in_messages=True,
 )
 _RANGES = {"max_tokens": (0, 2**53), "temperature": (0, 1), "top_p": (-1, 1), "top_k": (0, 2**53)}

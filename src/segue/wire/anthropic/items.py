@@ -25,6 +25,7 @@ from segue.canonical.blocks import (
     ToolResponse,
     text_of,
 )
+from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import NO_IDS, raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
@@ -242,7 +243,8 @@ def _parse_compaction(block: JsonObject, _model: str | None) -> Block:
     return Opaque(
         block["type"],
         text=text,
-        native=Native(API, block),
+        # No provider gets what segue made in its place.
+        native=Native(API, block, not is_envelope(string_or_none(block.get("signature")))),
         omit_reason="compaction" if stands else "notice",
         extra={"size": len(encrypted)} if encrypted else None,
     )

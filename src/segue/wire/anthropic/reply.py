@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
+from segue.canonical.blocks import Block, Native, Opaque, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
@@ -59,6 +59,7 @@ _ERROR_KINDS = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+_COMPACTION = "compaction"
 _STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()}
 
 
@@ -129,7 +130,7 @@ def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
         "role": "assistant",
         "model": reply.model or "",
         "content": [render_block(block, context) for block in blocks],
-        "stop_reason": render_stop_reason(reply.finish, reply.stop_sequence, has_calls=has_calls),
+        "stop_reason": render_stop_reason(reply.finish, reply.stop_sequence, blocks[-1:], has_calls=has_calls),
         "stop_sequence": reply.stop_sequence,
     }
     # Same-API, missing usage is not invented.
@@ -164,7 +165,10 @@ def message_id(reply_id: str | None, content_key: str) -> str:
     return "msg_" + short_hash(reply_id or content_key)
 
 
-def render_stop_reason(finish: Finish, stop_sequence: str | None, *, has_calls: bool) -> str:
+def render_stop_reason(finish: Finish, stop_sequence: str | None, last: Sequence[Block], *, has_calls: bool) -> str:
+    """Return the stop reason of a reply with this last block, if it has any."""
+    if finish == "pause" and any(isinstance(block, Opaque) and block.kind == _COMPACTION for block in last):
+        return _COMPACTION
     if has_calls and finish in ("stop", "tool_calls"):
         return "tool_use"
     if finish == "stop" and stop_sequence is not None:

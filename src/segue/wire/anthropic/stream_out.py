@@ -39,6 +39,7 @@ class AnthropicStreamRenderer(BlockRenderer):
     api = API
     _delta_head = b""
     _sent_fields: Mapping[str, Any] = {}
+    _last_whole: tuple[Block, ...] = ()
 
     def render_reply_start(self, event: ReplyStart) -> bytes:
         fields = event.opening if self.same_api and event.opening is not None else self.response_fields
@@ -107,6 +108,7 @@ class AnthropicStreamRenderer(BlockRenderer):
         return self._render_complete(render_block(block, self.context))
 
     def render_whole(self, block: Block) -> bytes:
+        self._last_whole = (block,)
         return self._render_complete(render_block(block, self.context))
 
     def _render_complete(self, rendered: JsonObject) -> bytes:
@@ -123,10 +125,10 @@ class AnthropicStreamRenderer(BlockRenderer):
                     + self.render_block_stop()
                 )
             case {"type": "compaction"}:
-                fields = {key: value for key, value in rendered.items() if key != "type"}
-                start = _event(
-                    "content_block_start", index=self.block_index, content_block={"type": "compaction", "content": None}
-                )
+                streamed = ("content", "encrypted_content")
+                block = {key: value for key, value in rendered.items() if key not in streamed}
+                start = _event("content_block_start", index=self.block_index, content_block={**block, "content": None})
+                fields = {key: rendered[key] for key in streamed if key in rendered}
                 return start + self._render_fields_delta("compaction_delta", **fields) + self.render_block_stop()
             case _:
                 return (
@@ -143,7 +145,8 @@ class AnthropicStreamRenderer(BlockRenderer):
     def render_finish(self, event: Finished) -> bytes:
         reason = "max_tokens" if self.has_broken_call else string_or_none(self.response_fields.get("stop_reason"))
         delta: JsonObject = {
-            "stop_reason": reason or render_stop_reason(event.finish, event.stop_sequence, has_calls=self.has_calls),
+            "stop_reason": reason
+            or render_stop_reason(event.finish, event.stop_sequence, self._last_whole, has_calls=self.has_calls),
             "stop_sequence": event.stop_sequence,
             **{key: self.response_fields[key] for key in _DELTA_FIELDS if self.response_fields.get(key) is not None},
         }

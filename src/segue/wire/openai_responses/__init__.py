@@ -42,6 +42,7 @@ _COMPACTION = CompactionForm(
     ("encrypted_content",),
     reply_items=lambda reply: list(reply["output"]),
     trigger="compaction_trigger",
+    make=lambda key, _text, envelope: {"type": "compaction", "id": f"cmp_{key}", "encrypted_content": envelope},
 )
 
 

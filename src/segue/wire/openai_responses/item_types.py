@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 from msgspec import UNSET, Struct
 
 from segue.canonical.blocks import NO_ORIGIN, Block, Media, OmitReason, Opaque, Origin, Text, ToolCall, ToolResponse
+from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
@@ -471,6 +472,8 @@ def parse_opaque(item: JsonObject, kind: str, context: ParseContext, *, valid_id
     if omit_reason == "compaction":
         encrypted = string_or_none(item.get("encrypted_content"))
         omit_reason, extra = ("compaction", {"size": len(encrypted)}) if encrypted else ("notice", None)
+        # Only the gateway or transport that sealed it can open it.
+        is_valid = is_valid and not is_envelope(encrypted)
     native = context.native(item, is_valid)
     return Opaque(kind, text=text, native=native, omit_reason=omit_reason, extra=extra, origin=origin)
 

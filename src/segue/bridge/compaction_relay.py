@@ -1,0 +1,199 @@
+"""`CompactionRelay`: an exchange with a caller whose API compacts conversations.
+
+What a provider's compaction stands for is saved with its reply, and put back for targets that can't use it. Where the
+caller asks for a compaction and the target has none, its model writes a summary, which becomes the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from msgspec import Raw
+
+from segue.bridge.actions import Action, Save
+from segue.bridge.attempt import Attempt, bind_endpoint
+from segue.bridge.caller import Caller
+from segue.bridge.compaction import (
+    CompactedBody,
+    CompactionRequest,
+    Vault,
+    find_compaction_request,
+    may_have_compactions,
+    remember,
+)
+from segue.bridge.reasoning import ReplySealer
+from segue.bridge.reply_relay import ReplyRelay
+from segue.bridge.summary import Summary, add_usage
+from segue.bridge.surfaces import Surface
+from segue.canonical.blocks import Native, Opaque
+from segue.canonical.json import encode_json, parse_json_object
+from segue.canonical.request import Reply, Request, Usage
+from segue.errors import RemoteProtocolError
+from segue.models import parse_model
+from segue.render.report import Report
+from segue.wire.base import ApiError, RenderContext
+from segue.wire.ids import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import WIRES, find_wire_or_server
+from segue.wire.stream.events import reply_events
+
+_CHAT = "openai-chat"
+
+
+class CompactionRelay(ReplyRelay):
+    """`ReplyRelay` for callers whose API has a `CompactionForm`."""
+
+    _compacted: CompactedBody | None = None
+    _request: CompactionRequest | None = None
+    _summary: Summary | None = None
+
+    def _start(self) -> list[Action]:
+        self._restored = Report()
+        if self._caller.surface.operation == "compact":
+            self._capture = None
+        return super()._start()
+
+    @cached_property
+    def _vault(self) -> Vault:
+        settings = self._settings
+        now = settings.now().timestamp()
+        return Vault(settings.keys, self._client, now, settings.max_age, settings.compaction_limit)
+
+    @property
+    def _remembers(self) -> bool:
+        return self._settings.has_store and self._settings.compaction_limit > 0
+
+    @property
+    def usage(self) -> Usage | None:
+        if self._summary is None:
+            return super().usage
+        return add_usage(self._summary.usage, None if self._summary.is_complete else super().usage)
+
+    def _prepare(self) -> list[Action]:
+        self._summary = None
+        self._request = find_compaction_request(self.wire, self._caller.surface.operation, self._given)
+        body = self._given
+        if may_have_compactions(self.wire, body):
+            self._compacted = self._compacted or CompactedBody(self.wire, body, self._vault)
+            binding, can_read = bind_endpoint(self._selection.current), self._is_native
+            missing = self._compacted.find_missing(binding, can_read=can_read) if self._remembers else {}
+            if missing:
+                return self._load_compacted(self._compacted, missing)
+            self._restored = Report()
+            body = self._compacted.restore(binding, self._restored, can_read=can_read)
+        if self._request is not None and not self._is_native:
+            return self._summarise(body, self._request)
+        self._use_body(body if self._request is None else self._request.native_body(body))
+        return self._restore_reasoning()
+
+    @property
+    def _is_native(self) -> bool:
+        """Whether the target has the caller's API, and compacts conversations itself."""
+        endpoint = self._selection.current
+        target = find_wire_or_server(endpoint.api, endpoint.profile, argument="api")
+        row = target.constraints(parse_model(endpoint.model))
+        return target.name == self.wire.name and row.compactions != "none"
+
+    def _load_compacted(self, compacted: CompactedBody, missing: Mapping[str, Any]) -> list[Action]:
+        def proceed(found: Mapping[str, bytes]) -> list[Action]:
+            compacted.add(missing, found)
+            return self._prepare()
+
+        return self.load(list(missing), proceed)
+
+    def _use_body(self, body: bytes) -> None:
+        if body != self._body:
+            self._body = body
+            for name in ("_conversation", "_opening"):
+                vars(self).pop(name, None)
+
+    def _send_attempt(self, attempt: Attempt) -> list[Action]:
+        attempt.converted.report.extend(self._restored.findings)
+        return super()._send_attempt(attempt)
+
+    def _save(self, attempt: Attempt, response: Raw | None) -> list[Action]:
+        saved = super()._save(attempt, response)
+        if attempt.reply is None or not self._remembers or not self._is_native:
+            return saved
+        binding = bind_endpoint(attempt.endpoint)
+        entries = remember(self.wire, self._body, attempt.reply, binding, self._vault)
+        return [*saved, Save(entries)] if entries else saved
+
+    # ----------------------------------------------------------------------------------------------------- compactions
+
+    def _summarise(self, body: bytes, request: CompactionRequest) -> list[Action]:
+        """Let the target's model summarise the conversation."""
+        value, _ = parse_json_object(request.plain_body(body))
+        messages = self.wire.parse_request(value).messages
+        if not any(message.blocks for message in messages if message.speaker != "system"):
+            error = ApiError(400, "There is nothing to summarize.", code=request.form.empty_code, error_kind="invalid")
+            return self.respond_error(error)
+        self._summary = Summary(messages, self._selection.current, request.instructions)
+        return self._send_part(self._summary)
+
+    def _send_part(self, summary: Summary) -> list[Action]:
+        endpoint, wire = self._selection.current, WIRES[_CHAT]
+        body = summary.next_body(endpoint.model)
+        caller = Caller(Surface(_CHAT, "reply"), wire, {}, body, {}, endpoint.model, stream=False)
+        attempt = Attempt(
+            caller,
+            body,
+            self._route,
+            endpoint,
+            restorer=None,
+            decoded=None,
+            salt=self._salt,
+            client=self._client,
+        )
+        return self._send_attempt(attempt)
+
+    def _make_sealer(self, attempt: Attempt) -> ReplySealer | None:
+        return super()._make_sealer(attempt) if self._summary is None else None
+
+    def _close_whole(self, attempt: Attempt) -> list[Action]:
+        summary = self._summary
+        if summary is None:
+            return super()._close_whole(attempt)
+        try:
+            summary.add(attempt.read_reply().reply)
+        except RemoteProtocolError as error:
+            return self._end_attempt(attempt.protocol_error(error))
+        if not summary.is_complete:
+            return self._send_part(summary)
+        self._selection.succeed()
+        return self._respond_compaction(summary)
+
+    def _respond_compaction(self, summary: Summary) -> list[Action]:
+        """Answer with one compaction that holds the summary."""
+        wire, form, request = self.wire, self.wire.compaction, self._request
+        assert form is not None
+        assert request is not None
+        model = self._selection.current.model
+        envelope = self._vault.seal_summary(summary.text, model) or ""
+        item = form.make(self._salt, summary.text, envelope)
+        block = Opaque(item["type"], text=summary.text, native=Native(wire.name, item), omit_reason="compaction")
+        created = int(self._settings.now().timestamp())
+        name = self._caller.model if self._route.keeps_model_name else model
+        reply = Reply((block,), form.finish, summary.usage, wire.make_reply_id(self._salt), name, created=created)
+        value, _ = parse_json_object(request.plain_body(self._given))
+        parsed: Request = wire.parse_request(value)
+        ids = IdMap(wire.id_scheme(parse_model(model)), provider=wire.provider)
+        context = RenderContext(ids, NameMap(ANY_NAME), Report(), request=parsed)
+        if self._caller.stream:
+            self._hold(wire.stream_renderer(context, name).render(reply_events(reply)))
+            response = self._capture.response if self._capture is not None else None
+            return [*self._save_response(response), *self._write_held(), *self._end_stream(b"")]
+        body = wire.render_reply(reply, context)
+        response = Raw(encode_json(body)) if self._capture is not None else None
+        return [*self._save_response(response), *self.respond_json(body)]
+
+    def respond_json(self, body: Mapping[str, object]) -> list[Action]:
+        if self._request is not None and self._request.is_standalone:
+            body = self._request.render_standalone(self._given, body)
+        return super().respond_json(body)
+
+    def _save_response(self, response: Raw | None) -> list[Action]:
+        entries = self._response_entry(response)
+        return [Save(entries)] if entries else []

@@ -1,0 +1,181 @@
+"""Compactions that a caller asks for: made by the target's model where its API has none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import segue
+from segue.bridge.envelopes import EnvelopeKeys
+from tests.bridge.exchanges import MODELS, Answer, Response, Shell, endpoint, make_reply, path_of, whole
+from tests.bridge.test_compaction import HOME, ITEM, body_of, compacted_reply, history, said
+
+SUMMARY = "The codeword is KESTREL-7."
+TRIGGER = {"type": "compaction_trigger"}
+ASKED = {"openai-responses": [TRIGGER], "anthropic": []}
+FIELDS = {"openai-responses": {}, "anthropic": {"compaction": {"type": "summarize", "instructions": "Be brief."}}}
+PAIRS = [(api, target) for api in HOME for target in MODELS if target != api]
+
+
+def ask(shell: Shell, api: str, target: str, items: list[Any], *, stream: bool = False, **fields: Any) -> Answer:
+    fields = {**FIELDS[api], **({"stream": True} if stream else {}), **fields}
+    return shell.run(
+        path_of(api),
+        body_of(api, [*items, *ASKED[api]], **fields),
+        [whole(target, make_reply(target, text=SUMMARY))] * 9,
+    )
+
+
+def made_by(api: str, answer: Answer) -> Any:
+    """Return the only item or block of an answer, whole or streamed."""
+    assert answer.status == 200, answer.data
+    if not answer.data.startswith(b"event:"):
+        [made] = answer.body["output" if api == "openai-responses" else "content"]
+        return made
+    events = [json.loads(line[6:]) for line in answer.data.decode().splitlines() if line.startswith("data: ")]
+    if api == "openai-responses":
+        done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+        assert events[-1]["type"] == "response.completed"
+        assert events[-1]["response"]["output"] == done
+        [made] = done
+        return made
+    [start] = [event["content_block"] for event in events if event["type"] == "content_block_start"]
+    [delta] = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    assert delta.pop("type") == "compaction_delta"
+    assert events[-2]["delta"]["stop_reason"] == "compaction"
+    return {**start, **delta}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("api", "target"), PAIRS)
+def test_the_targets_model_writes_it_and_every_target_gets_it_as_text(api: str, target: str, stream: bool) -> None:
+    shell = Shell(endpoint(target))
+    answer = ask(shell, api, target, history(api), stream=stream)
+    made = made_by(api, answer)
+    assert made["type"] == "compaction"
+    assert (made.get("content") == SUMMARY) is (api == "anthropic")
+    [sent] = answer.sent_bodies
+    assert "KESTREL-7" in json.dumps(sent)
+    assert "compaction" not in json.dumps(sent)
+    assert answer.relay.usage is not None
+    assert answer.relay.usage.output == 7
+    assert segue.check(sent, target)
+    if api == "anthropic" and not stream:
+        assert answer.body["stop_reason"] == "compaction"
+    items = [{"role": "assistant", "content": [made]} if api == "anthropic" else made, said("user", "And now?")]
+    for later in MODELS:
+        again = Shell(endpoint(later)).run(path_of(api), body_of(api, items), [whole(later)])
+        assert again.status == 200, again.data
+        text = json.dumps(again.sent_bodies[0])
+        assert "summary of the conversation so far] The codeword is KESTREL-7." in text
+        assert '"compaction"' not in text
+        assert made.get("encrypted_content", made.get("signature")) not in text
+
+
+@pytest.mark.parametrize("target", [*MODELS])
+def test_compact_endpoint(target: str) -> None:
+    shell = Shell(endpoint(target))
+    body = {"model": "m", "input": history("openai-responses"), "instructions": "Be kind."}
+    native = target == "openai-responses"
+    reply = compacted_reply(target, ITEM) if native else whole(target, make_reply(target, text=SUMMARY))
+    answer = shell.run("/v1/responses/compact", body, [reply])
+    assert answer.status == 200, answer.data
+    assert answer.body["object"] == "response.compaction"
+    *users, made = answer.body["output"]
+    assert users == [history("openai-responses")[0], history("openai-responses")[2]]
+    assert made["type"] == "compaction"
+    assert answer.body["usage"]["total_tokens"]
+    if native:
+        assert made == ITEM
+        assert answer.sent[0].url.endswith("/v1/responses")
+        assert answer.sent_bodies[0]["input"][-1] == TRIGGER
+        return
+    again = Shell(endpoint("kimi")).run(
+        path_of("openai-responses"), body_of("openai-responses", [*users, made]), [whole("kimi")]
+    )
+    assert "The codeword is KESTREL-7." in json.dumps(again.sent_bodies[0])
+
+
+def test_compact_without_a_model() -> None:
+    answer = Shell(endpoint("kimi")).run("/v1/responses/compact", {"input": "Hi."})
+    assert answer.status == 400
+    assert answer.body["error"]["code"] == "missing_required_parameter"
+    assert answer.body["error"]["param"] == "model"
+    assert answer.sent == []
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [TRIGGER, said("user", "a")],
+        [said("user", "a"), TRIGGER, TRIGGER],
+        [said("user", "a"), TRIGGER, said("user", "b")],
+    ],
+)
+@pytest.mark.parametrize("target", ["kimi", "openai-responses"])
+def test_a_misplaced_trigger_is_rejected(target: str, items: list[Any]) -> None:
+    answer = Shell(endpoint(target)).run("/v1/responses", body_of("openai-responses", items))
+    assert answer.status == 400
+    assert "must be the last item" in answer.body["error"]["message"]
+    assert answer.sent == []
+
+
+def test_nothing_to_compact() -> None:
+    answer = Shell(endpoint("kimi")).run("/v1/messages", body_of("anthropic", [], **FIELDS["anthropic"]))
+    assert answer.status == 400
+    assert answer.body["error"]["details"]["error_code"] == "compaction_nothing_to_summarize"
+
+
+@pytest.mark.parametrize("api", HOME)
+@pytest.mark.parametrize("damage", ["forged", "cut", "client", "secret"])
+def test_a_compaction_that_cannot_be_opened_is_never_sent(api: str, damage: str) -> None:
+    made = made_by(api, ask(Shell(endpoint("kimi")), api, "kimi", history(api)))
+    key = "signature" if api == "anthropic" else "encrypted_content"
+    envelope = made[key]
+    given = envelope[:-8] if damage == "cut" else envelope[:-2] + "AA" if damage == "forged" else envelope
+    items = [{**made, key: given}, said("user", "And now?")]
+    items = [{"role": "assistant", "content": [items[0]]}, items[1]] if api == "anthropic" else items
+    for target in ("gemini", api):
+        shell = Shell(endpoint(target), keys=EnvelopeKeys(b"x" * 32)) if damage == "secret" else Shell(endpoint(target))
+        answer = shell.run(path_of(api), body_of(api, items), [whole(target)], client="other" * (damage == "client"))
+        sent = json.dumps(answer.sent_bodies[0])
+        assert "not available here" in sent
+        assert given not in sent
+        assert answer.relay.report is not None
+        assert "lost" in {finding.level for finding in answer.relay.report.findings_of("dropped")}
+
+
+def test_a_long_conversation_is_summarised_in_parts() -> None:
+    items = [said("user", f"FACT-{number} " + "words " * 400) for number in range(40)]
+    shell = Shell(endpoint("kimi", context=16_000))
+    answer = ask(shell, "openai-responses", "kimi", items)
+    assert made_by("openai-responses", answer)
+    bodies = answer.sent_bodies
+    assert len(bodies) > 2
+    assert all(len(json.dumps(body)) < 3 * 16_000 for body in bodies)
+    assert all(any(f"FACT-{number} " in json.dumps(body) for body in bodies) for number in range(40))
+    assert all(SUMMARY in json.dumps(body) for body in bodies[1:])
+    assert answer.relay.usage is not None
+    assert answer.relay.usage.output == 7 * len(bodies)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_next_target_makes_it_if_the_first_one_fails(stream: bool) -> None:
+    failed = Response([b'{"error": {"message": "No.", "type": "server_error"}}'], 500)
+    shell = Shell(endpoint("kimi"), endpoint("anthropic", 1))
+    body = body_of("openai-responses", [*history("openai-responses"), TRIGGER], stream=stream)
+    reply = whole("anthropic", make_reply("anthropic", text=SUMMARY))
+    assert made_by("openai-responses", shell.run("/v1/responses", body, [failed, reply]))
+    alone = Shell(endpoint("kimi")).run("/v1/responses", body, [failed])
+    assert alone.status == 500 or b"response.failed" in alone.data
+
+
+@pytest.mark.parametrize("api", HOME)
+def test_the_callers_own_api_makes_it_itself(api: str) -> None:
+    shell = Shell(endpoint(api), cache="keep")
+    body = body_of(api, [*history(api), *ASKED[api]], **FIELDS[api])
+    answer = shell.run(path_of(api), body, [compacted_reply(api, HOME[api])])
+    assert made_by(api, answer) == HOME[api]
+    assert answer.sent_bodies[0] == body | {"model": MODELS[api]}
