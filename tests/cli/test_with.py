@@ -56,7 +56,10 @@ else:
         base, key = variables["COPILOT_PROVIDER_BASE_URL"], variables["COPILOT_PROVIDER_API_KEY"]
     elif name == "cline":
         file = pathlib.Path(variables["CLINE_PROVIDER_SETTINGS_PATH"])
-        settings = json.loads(file.read_text())["providers"]["openai-compatible"]["settings"]
+        entry = json.loads(file.read_text())["providers"]["openai-compatible"]
+        # The client ignores a file without this date.
+        assert entry["updatedAt"].endswith("Z")
+        settings = entry["settings"]
         base, key, folder = settings["baseUrl"], settings["apiKey"], str(file.parent)
     elif name == "cn":
         file = pathlib.Path(arguments[arguments.index("--config") + 1])

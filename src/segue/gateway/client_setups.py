@@ -226,7 +226,9 @@ def _prepare_copilot(context: SetupContext) -> Launch:
 def _prepare_cline(context: SetupContext) -> Launch:
     name = "openai-compatible"
     own = {"provider": name, "apiKey": context.key, "model": MODEL, "baseUrl": f"{context.url}/v1"}
-    settings = {"version": 1, "lastUsedProvider": name, "modes": {}, "providers": {name: {"settings": own}}}
+    # Without a date, the client ignores the file.
+    entry = {"settings": own, "updatedAt": "2000-01-01T00:00:00.000Z"}
+    settings = {"version": 1, "lastUsedProvider": name, "modes": {}, "providers": {name: entry}}
     return Launch(
         ("-P", name, "-m", MODEL),
         {
