@@ -289,6 +289,15 @@ def test_orphan_result_is_reported() -> None:
     assert "14:05" in reply_text(make_reply_steps(request))
 
 
+@pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("tool", "get_weather")])
+def test_no_text_precedes_a_forced_call(choice: ToolChoice) -> None:
+    prompts = [f"Weather in Lisbon, please, for day {day}?" for day in range(8)]
+    forced = [make_reply_steps(make_request(prompt, WEATHER, tool_choice=choice)) for prompt in prompts]
+    free = [make_reply_steps(make_request(prompt, WEATHER)) for prompt in prompts]
+    assert not any(isinstance(step, TextStep) for steps in forced for step in steps)
+    assert any(isinstance(step, TextStep) for steps in free for step in steps)
+
+
 def test_required_tool_choice_is_followed_each_time() -> None:
     request = make_request("Weather in Lisbon and Oslo?", WEATHER, tool_choice=ToolChoice("required"))
     assert len(calls(make_reply_steps(add_results(request, make_reply_steps(request), weather)))) == 1

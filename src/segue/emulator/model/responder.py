@@ -64,9 +64,9 @@ class _Responder(Struct):
         return any(stop and stop in text for stop in self.request.options.stop or ())
 
     def _is_silent(self, calls: Iterable[CallStep]) -> bool:
-        """Return whether no text precedes the calls: it would not be JSON, or the calls fetch nothing new."""
+        """Return whether no text precedes the calls: it would not be JSON, or they are forced or fetch nothing new."""
         form = self.request.options.response_format
-        if form is not None and form.kind != "text":
+        if self._is_forced() or (form is not None and form.kind != "text"):
             return True
         if self.file_tools is None:
             return False
@@ -86,9 +86,13 @@ class _Responder(Struct):
                 tools.setdefault(tool.name, tool)
         return [*tools.values()]
 
+    def _is_forced(self) -> bool:
+        choice = self.request.options.tool_choice
+        return choice is not None and choice.mode in ("tool", "required")
+
     def _calls(self, tools: list[Tool]) -> list[CallStep]:
         options, exchange = self.request.options, self.exchange
-        is_forced = options.tool_choice is not None and options.tool_choice.mode in ("tool", "required")
+        is_forced = self._is_forced()
         if exchange.results or exchange.calls:
             calls = self._retry_failed(tools) or self._follow_up(tools)
             if not calls and is_forced:
