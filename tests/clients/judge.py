@@ -175,8 +175,12 @@ def _judge_thoughts(exchange: Exchange, sent: _SentRound, before: Exchange) -> I
     record = before.record
     if record is None or not record.thoughts or not _accepts_reasoning(record):
         return
-    if not (sent.signatures if record.api == "gemini" else sent.thoughts):
+    if not _has_thought(sent, record):
         yield f"the thought before {before.round.calls[0].tool} is missing"
+
+
+def _has_thought(sent: _SentRound, record: RecordedRequest) -> bool:
+    return bool(sent.signatures if record.api == "gemini" else sent.thoughts)
 
 
 def _accepts_reasoning(record: RecordedRequest) -> bool:
@@ -223,3 +227,26 @@ def count_thoughts(script: Script) -> tuple[int, int]:
     sent = sum(bool(each.record and each.record.thoughts) for each in script.exchanges)
     counts = (sum(each.thoughts for each in _find_rounds(exchange.request)) for exchange in script.exchanges)
     return sent, max(counts, default=0)
+
+
+def count_returned(script: Script) -> dict[int, tuple[int, int]]:
+    """Return how many thoughts came back by the end of each prompt, and how many its provider had sent before calls.
+
+    Those of an earlier prompt count too. A provider that refuses reasoning has sent none.
+    """
+    counts: dict[int, tuple[int, int]] = {}
+    done: list[Exchange] = []
+    for exchange in script.exchanges:
+        if exchange.round is None or exchange.record is None or exchange.round.is_broken:
+            continue
+        pairs = zip(_find_rounds(exchange.request), done, strict=False)
+        found = [
+            _has_thought(sent, before.record)
+            for sent, before in pairs
+            if before.record is not None and before.record.api == exchange.record.api
+            if before.record.thoughts and _accepts_reasoning(before.record)
+        ]
+        counts[exchange.round.prompt] = (sum(found), len(found))
+        if exchange.round.calls:
+            done.append(exchange)
+    return counts

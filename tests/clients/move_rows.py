@@ -29,8 +29,7 @@ class MoveRow(Struct, frozen=True):
     """What a client adds to its row: its API here, an edit with its own tool, and the arguments that resume an id.
 
     `records_open_calls`: the client records a call when it begins, not when it ends. `has_picture_in_result`: it sends
-    the picture of a result in that result, not beside or after it. `settings` replace those of its row, by their names
-    below the home.
+    the picture of a result in that result, not beside or after it.
     """
 
     upstream: str
@@ -40,7 +39,6 @@ class MoveRow(Struct, frozen=True):
     more_tools: tuple[str, ...] = ()
     records_open_calls: bool = True
     has_picture_in_result: bool = True
-    settings: Mapping[str, str] = {}
 
 
 def _claude_edit(path: Path, old: str, new: str) -> tuple[str, Any]:
@@ -94,16 +92,12 @@ def _resume_opencode(prompt: str, id: str) -> tuple[str, ...]:
     return ("run", "--session", id, "--pure", "--auto", prompt)
 
 
-# A moved session names the default model.
 ((_OPENCODE_FILE, _content),) = CLIENT_ROWS["opencode"].settings.items()
-_OPENCODE_VALUES: Mapping[str, Any] = {**json.loads(_content), "model": f"segue/{MODEL}"}
-
-
 # Without a limit for the input, the client ignores what is reserved. The requests before the compaction have more than
 # 11,000 tokens, those after it less than 8,000. The last messages are kept.
 _OPENCODE_LIMIT = {"context": 200_000, "input": 200_000, "output": 32_000}
 _OPENCODE_LIMITS: Mapping[str, Any] = {
-    **_OPENCODE_VALUES,
+    **json.loads(_content),
     "provider": {"segue": {"models": {MODEL: {"limit": _OPENCODE_LIMIT}}}},
     "compaction": {"reserved": 190_500, "preserve_recent_tokens": 300},
 }
@@ -147,6 +141,5 @@ MOVE_ROWS: Mapping[str, MoveRow] = {
         _resume_opencode,
         _COMPACTIONS["opencode"],
         has_picture_in_result=False,
-        settings={_OPENCODE_FILE: json.dumps(_OPENCODE_VALUES)},
     ),
 }

@@ -260,7 +260,7 @@ class MoveRun:
     # --------------------------------------------------------------------------------------------------------- clients
 
     def _write_settings(self, client: str) -> None:
-        write_settings({**CLIENT_ROWS[client].settings, **MOVE_ROWS[client].settings}, self._folder / "home")
+        write_settings(CLIENT_ROWS[client].settings, self._folder / "home")
 
     def _variables(self, client: str) -> dict[str, str]:
         return client_variables(CLIENT_ROWS[client], self._installed, self._folder)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.clients.cells import list_cells
+from tests.clients.faults import FAULTS, FaultResult, list_faults
 from tests.clients.rows import CHANGED_MODELS, CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import Cell, Result
 from tests.clients.task import MISBEHAVIOURS, PLAIN
@@ -21,19 +22,35 @@ once, every call has its one real result there, and all thoughts of a prompt cam
 provider accepts them. All clients request reasoning. `codex-exec` is Codex with its default model, where one tool in a
 namespace takes a program as free text; `codex` is Codex with gpt-5.5, which has function tools.
 """
-_OTHER_TASKS = f"""
-Two lines have other tasks. In one, the commands are run by a tool of an MCP server: `claude`, `codex` and `qwen` defer
-it until the model has searched for it; the others declare it at once, or call it from a program. In the other, three
-prompts of one session have two models: `segue route` selects the second one
-({", ".join(f"`{first}` → `{other}`" for first, other in CHANGED_MODELS.items())}), then the first one again. An empty
-cell is impossible: pi has no MCP servers, and the programs of `codex-exec` read no pictures.
+_OTHER_TASKS = """
+In the last line, the commands are run by a tool of an MCP server: `claude`, `codex` and `qwen` defer it until the model
+has searched for it; the others declare it at once, or call it from a program. An empty cell is impossible: pi has no
+MCP servers, and the programs of `codex-exec` read no pictures.
+"""
+_RETURNED = """
+## Reasoning that comes back
+
+How many thoughts of its own a provider has in the last request of a prompt, and of how many that it sent before calls.
+*Switch*: before the second prompt, `segue route` selects another provider. *Back*: before the third prompt, it selects
+the first provider again. *Restart*: before the second prompt, `segue serve` is started again with the same `--store`.
+*New `segue with`*: there the client's key and the memory are new, so clients of Chat Completions, which have no place
+for reasoning, lose what was before. Gemini CLI replaces the signatures of a session that it resumes, and changes the
+context that its first message begins with. Cline resumes on a terminal only, and is run with one prompt.
+"""
+_FAILURES = """
+## Providers that fail
+
+What the client does when its provider fails, behind `segue serve`: the requests that reach the provider in all, and the
+texts that the client shows. A run is right if both are as here.
 """
 _NOT_RUN = "not run"
+_SWITCH, _RESTART = "switch", "restart"
 
 
-def write_page(file: Path, results: Sequence[Result]) -> None:
+def write_page(file: Path, results: Sequence[Result], faults: Sequence[FaultResult]) -> None:
     by_cell = {Cell(each.client, each.upstream, each.misbehaviour): each for each in results}
-    file.write_text("\n".join(_list_lines(by_cell)) + "\n")
+    lines = [*_list_lines(by_cell), *_list_faults(faults), *_list_wrong(results)]
+    file.write_text("\n".join(lines) + "\n")
 
 
 def _list_lines(results: Mapping[Cell, Result]) -> Iterator[str]:
@@ -50,15 +67,56 @@ def _list_lines(results: Mapping[Cell, Result]) -> Iterator[str]:
     for upstream, model in UPSTREAMS.items():
         yield _row(f"`{upstream}`, {model}", *(_format_cell(results.get(Cell(client, upstream))) for client in clients))
     yield "\n## Providers that misbehave, and other tasks\n"
-    others = [cell for cell in list_cells() if cell.misbehaviour != PLAIN]
+    clients = [client for client, row in CLIENT_ROWS.items() if not row.tasks]
+    others = [cell for cell in list_cells() if cell.misbehaviour not in (PLAIN, _SWITCH, _RESTART)]
     yield f"{_count_right(others, results)} Each line has the providers that were tried with each client.\n"
     yield _row("misbehaviour", *clients)
     yield _row(*["---"] * (len(clients) + 1))
     for name, misbehaviour in MISBEHAVIOURS.items():
-        if name != PLAIN:
+        if name not in (PLAIN, _SWITCH, _RESTART):
             yield _row(misbehaviour.title, *(_format_group(client, name, others, results) for client in clients))
     yield _OTHER_TASKS.rstrip()
-    yield from _list_wrong(results)
+    yield _RETURNED
+    yield from _list_returned(results)
+
+
+def _list_returned(results: Mapping[Cell, Result]) -> Iterator[str]:
+    clients = [client for client, row in CLIENT_ROWS.items() if row.resumes]
+    yield _row("prompt", *clients)
+    yield _row(*["---"] * (len(clients) + 1))
+    for upstream, other in CHANGED_MODELS.items():
+        for title, misbehaviour, prompt in (
+            (f"switch from `{upstream}` to `{other}`", _SWITCH, 2),
+            (f"back to `{upstream}`", _SWITCH, 3),
+            (f"restart, `{upstream}`", _RESTART, 2),
+            (f"new `segue with`, `{upstream}`", PLAIN, 2),
+        ):
+            found = (results.get(Cell(client, upstream, misbehaviour)) for client in clients)
+            yield _row(title, *(_format_returned(each, prompt) for each in found))
+
+
+def _format_returned(result: Result | None, prompt: int) -> str:
+    if result is None or prompt not in result.returned:
+        return _NOT_RUN
+    returned, sent = result.returned[prompt]
+    return f"{returned} of {sent}" if not result.problems else f"**{returned} of {sent}**"
+
+
+def _list_faults(results: Sequence[FaultResult]) -> Iterator[str]:
+    found = {(each.name, each.upstream): each for each in results}
+    upstreams = list(dict.fromkeys(upstream for _, upstream in list_faults()))
+    yield _FAILURES
+    yield _row("client", "failure", "requests", "shown", *(f"`{upstream}`" for upstream in upstreams))
+    yield _row(*["---"] * (len(upstreams) + 4))
+    for name, fault in FAULTS.items():
+        texts = "<br>".join(f"“{text}”" for text in fault.texts)
+        cells = (_format_cell(found.get((name, upstream))) for upstream in upstreams)
+        yield _row(fault.client, fault.title, str(fault.requests), texts, *cells)
+    wrong = [each for each in results if each.problems]
+    if wrong:
+        yield ""
+        for each in wrong:
+            yield f"- {each.name} on `{each.upstream}`: {_first_line(each.problems[0])}"
 
 
 def _format_group(client: str, name: str, cells: Sequence[Cell], results: Mapping[Cell, Result]) -> str:
@@ -66,7 +124,7 @@ def _format_group(client: str, name: str, cells: Sequence[Cell], results: Mappin
     return "<br>".join(f"`{cell.upstream}` {_format_cell(results.get(cell))}" for cell in found)
 
 
-def _format_cell(result: Result | None) -> str:
+def _format_cell(result: Result | FaultResult | None) -> str:
     if result is None:
         return _NOT_RUN
     return "**wrong**" if result.problems else "right"
@@ -82,8 +140,8 @@ def _count_right(cells: Sequence[Cell], results: Mapping[Cell, Result]) -> str:
     return f"{right} of {len(run)} runs are right; {len(cells) - len(run)} of {len(cells)} cells were not run."
 
 
-def _list_wrong(results: Mapping[Cell, Result]) -> Iterator[str]:
-    wrong = [each for each in results.values() if each.problems]
+def _list_wrong(results: Sequence[Result]) -> Iterator[str]:
+    wrong = [each for each in results if each.problems]
     if wrong:
         yield "\n## What is wrong\n"
         for each in wrong:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,8 @@ from typing import Self
 _RUNNING: set[int] = set()
 _STOPPED = threading.Event()
 _POLL_SECONDS = 0.05
+_START_SECONDS = 60
+_ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
 
 
 class Process:
@@ -57,6 +61,30 @@ class Process:
         _RUNNING.discard(self._process.pid)
         if _STOPPED.is_set():
             raise KeyboardInterrupt
+
+
+class Gateway:
+    """`segue serve` as a process; `url` is its address."""
+
+    def __init__(self, model: str, folder: Path, variables: Mapping[str, str], *options: str) -> None:
+        command = [sys.executable, "-m", "segue", "serve", "-m", model, "--port", "0", *options]
+        log = folder / "gateway.log"
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(command, env=dict(variables), cwd=folder, stdout=output, stderr=output)
+        end = time.monotonic() + _START_SECONDS
+        while (address := _ADDRESS.search(log.read_text())) is None:
+            if self._process.poll() is not None or time.monotonic() > end:
+                self._process.kill()
+                raise RuntimeError(log.read_text())
+            time.sleep(0.05)
+        self.url = address[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
 
 
 def end_all() -> None:

@@ -40,7 +40,9 @@ class ClientRow(Struct, frozen=True):
     of the user, by their names below the home, that make the client request reasoning. `program` is the client's name
     for `segue with`, where it is not that of the row. `wraps_commands`: commands are run by a program in free text.
     `picture_tool` is the tool that reads pictures, and its argument, where that is not `read_tool`. `server` is None
-    if the client has no MCP servers.
+    if the client has no MCP servers. `tasks` are those that the client is run with; empty for all.
+    `more_arguments` are further ones of the shell tool. `takes_lists`: the tools take lists of files and of commands.
+    `resumes`: a session can be resumed without a terminal.
     """
 
     read_tool: str
@@ -55,19 +57,27 @@ class ClientRow(Struct, frozen=True):
     wraps_commands: bool = False
     picture_tool: tuple[str, str] | None = None
     server: ServerRow | None = None
+    tasks: tuple[str, ...] = ()
+    more_arguments: Mapping[str, str] = {}
+    takes_lists: bool = False
+    resumes: bool = True
 
-    def build_read(self, path: Path) -> dict[str, str]:
+    def build_read(self, path: Path) -> dict[str, Any]:
         if self.read_tool == self.shell_tool:
             return self.build_command(f"cat {path}")
+        if self.takes_lists:
+            return {self.path_argument: [{"path": str(path)}]}
         return {self.path_argument: str(path)}
 
     def build_picture_call(self, path: Path) -> tuple[str, dict[str, str]]:
         tool, argument = self.picture_tool or (self.read_tool, self.path_argument)
         return tool, {argument: str(path)}
 
-    def build_command(self, command: str) -> dict[str, str]:
+    def build_command(self, command: str) -> dict[str, Any]:
+        if self.takes_lists:
+            return {self.command_argument: [command]}
         text = f"text((await tools.exec_command({{cmd: {json.dumps(command)}}})).output);"
-        return {self.command_argument: text if self.wraps_commands else command}
+        return {self.command_argument: text if self.wraps_commands else command, **self.more_arguments}
 
 
 _QUALIFIED_TOOL = f"mcp__{mcp_server.SERVER}__{mcp_server.TOOL}"
@@ -148,6 +158,15 @@ def _pi(prompt: str, resumed: bool) -> tuple[str, ...]:
     return ("-p", *(("-c",) if resumed else ()), *flags, prompt)
 
 
+def _copilot(prompt: str, resumed: bool) -> tuple[str, ...]:
+    flags = ("--allow-all-tools", "--reasoning-effort", "high", *(("--continue",) if resumed else ()))
+    return ("-p", prompt, *flags)
+
+
+def _cline(prompt: str, resumed: bool) -> tuple[str, ...]:
+    return (prompt, "--thinking", "high")
+
+
 CLIENT_ROWS: Mapping[str, ClientRow] = {
     "claude": ClientRow("Read", "file_path", "Bash", "command", "Bash", _claude, server=_CLAUDE_SERVER),
     "codex": ClientRow(
@@ -208,6 +227,27 @@ CLIENT_ROWS: Mapping[str, ClientRow] = {
         program="codex",
         wraps_commands=True,
         server=ServerRow(_codex_files, build_call=_codex_exec_call),
+    ),
+    "copilot": ClientRow(
+        "view",
+        "path",
+        "bash",
+        "command",
+        "bash",
+        _copilot,
+        tasks=("plain", "switch", "restart"),
+        more_arguments={"description": "Run the command"},
+    ),
+    "cline": ClientRow(
+        "read_files",
+        "files",
+        "run_commands",
+        "commands",
+        "run_commands",
+        _cline,
+        tasks=("plain",),
+        takes_lists=True,
+        resumes=False,
     ),
 }
 

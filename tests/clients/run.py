@@ -15,10 +15,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.emulator import start
-from segue.gateway.client_setups import CLIENTS
+from segue.gateway.client_setups import CLIENTS, SetupContext
 from tests.clients import mcp_server, recorder
-from tests.clients.judge import Script, count_thoughts, judge, judge_log
-from tests.clients.processes import Process
+from tests.clients.judge import Script, count_returned, count_thoughts, judge, judge_log
+from tests.clients.processes import Gateway, Process
 from tests.clients.rows import CHANGED_MODELS, CLIENT_ROWS, PROMPTS, UPSTREAMS, ClientRow
 from tests.clients.task import MISBEHAVIOURS, PLAIN, build_rounds, write_files
 
@@ -49,6 +49,8 @@ class Cell(Struct, frozen=True):
     @property
     def upstreams(self) -> tuple[str, ...]:
         """The provider of each prompt."""
+        if not CLIENT_ROWS[self.client].resumes:
+            return (self.upstream,)
         if MISBEHAVIOURS[self.misbehaviour].changes_model:
             return (self.upstream, CHANGED_MODELS[self.upstream], self.upstream)
         return (self.upstream, self.upstream)
@@ -61,7 +63,10 @@ class Cell(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """The outcome of a cell. `thoughts`: rounds with thoughts of the provider, and the most that one request had."""
+    """The outcome of a cell. `thoughts`: rounds with thoughts of the provider, and the most that one request had.
+
+    `returned`: by prompt, how many thoughts of its provider came back, and of how many.
+    """
 
     client: str
     version: str
@@ -71,6 +76,7 @@ class Result(Struct, frozen=True):
     rounds: int
     thoughts: tuple[int, int]
     seconds: float
+    returned: dict[int, tuple[int, int]] = {}
 
 
 class Installation(Struct, frozen=True):
@@ -120,6 +126,7 @@ def run_cell(cell: Cell, installed: Installation, folder: Path, recording: Path 
         len(run.script.exchanges),
         count_thoughts(run.script),
         round(time.monotonic() - started, 1),
+        count_returned(run.script),
     )
 
 
@@ -146,6 +153,7 @@ class _Run:
                 self.write_file(name, content)
             self._flags = tuple(flag.replace("{home}", str(self.home)) for flag in self._row.server.flags)
         rounds = self._task.change(build_rounds(self._row, self.work, self._task))
+        rounds = [each for each in rounds if each.prompt <= len(cell.upstreams)]
         self.script = Script(rounds, self._row.only_tool)
 
     def write_file(self, name: str, content: str) -> None:
@@ -166,6 +174,8 @@ class _Run:
         ]
         if self._task.changes_model:
             return [*self._run_in_one_gateway(arguments), *self._judge_upstreams()]
+        if self._task.restarts:
+            return self._run_with_restarts(arguments)
         for number, each in enumerate(arguments, start=1):
             with self._start(["--", *each]) as process:
                 if process.wait(_SECONDS) is None:
@@ -199,6 +209,25 @@ class _Run:
                     return [f"prompt {number + 1} did not end in {_SECONDS} seconds"]
             (steps / "end").touch()
             process.wait(_SECONDS)
+        return []
+
+    def _run_with_restarts(self, arguments: Sequence[Sequence[str]]) -> list[str]:
+        """Run each prompt behind a new `segue serve`, whose store is that of the one before."""
+        setup = CLIENTS[_program_of(self._cell.client)]
+        model, variables = self._cell.model_of(self._cell.upstream), self._environ()
+        # Without this variable, pi's folder is that of the user who runs this.
+        environ = {**variables, "PI_CODING_AGENT_DIR": str(self.home / ".pi" / "agent")}
+        for number, each in enumerate(arguments, start=1):
+            (files := self._folder / f"files{number}").mkdir()
+            with Gateway(model, self._folder, variables, "--store", str(self._folder / "entries.db")) as gateway:
+                launch = setup.start(SetupContext(gateway.url, "any", model, files, environ), None)
+                for folder in launch.folders:
+                    folder.mkdir(parents=True, exist_ok=True)
+                program = shutil.which(setup.program, path=self._installed.search_path) or setup.program
+                command = [program, *launch.arguments, *each]
+                with Process(command, self._folder, self.work, {**variables, **launch.variables}) as process:
+                    if process.wait(_SECONDS) is None:
+                        return [f"prompt {number} did not end in {_SECONDS} seconds"]
         return []
 
     def _judge_upstreams(self) -> list[str]:

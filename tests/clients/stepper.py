@@ -16,6 +16,10 @@ _POLL_SECONDS = 0.05
 
 
 def main(folder: Path, program: str, *arguments: str) -> None:
+    if arguments == ("--help",):
+        # `segue with` reads which flags the client has.
+        subprocess.run([program, *arguments], check=False)
+        return
     for number in count():
         file = folder / f"{number}.json"
         while not file.exists():

@@ -53,7 +53,8 @@ class Misbehaviour(Struct, frozen=True):
     """How a provider misbehaves: faults of the emulator, and a change of the rounds. Or another task.
 
     `has_picture`: one of the files read is a picture. `has_server`: a tool of an MCP server runs the commands.
-    `changes_model`: `segue route` selects another provider for the second of three prompts.
+    `changes_model`: `segue route` selects another provider for the second of three prompts. `restarts`: the client runs
+    behind `segue serve --store`, which is started again before the second prompt.
     """
 
     title: str
@@ -62,16 +63,17 @@ class Misbehaviour(Struct, frozen=True):
     has_picture: bool = False
     has_server: bool = False
     changes_model: bool = False
+    restarts: bool = False
 
 
 def write_files(folder: Path) -> None:
     """Write the files that the task begins with."""
     for name, content in FILES.items():
         (folder / name).write_text(content)
-    (folder / PICTURE_FILE).write_bytes(_make_picture(64))
+    (folder / PICTURE_FILE).write_bytes(make_picture(64))
 
 
-def _make_picture(size: int) -> bytes:
+def make_picture(size: int) -> bytes:
     """Return a red square as PNG."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -224,4 +226,5 @@ MISBEHAVIOURS: Mapping[str, Misbehaviour] = {
     "picture": Misbehaviour("none; a tool's result is a picture", has_picture=True),
     "deferred": Misbehaviour("none; a tool of an MCP server, which the model searches first", has_server=True),
     "switch": Misbehaviour("none; `segue route` selects another model, then the first again", changes_model=True),
+    "restart": Misbehaviour("none; `segue serve --store` is started again", restarts=True),
 }

@@ -13,7 +13,8 @@ from segue.canonical.request import Request, Tool
 from segue.emulator import RecordedRequest
 from segue.emulator.steps import CallStep
 from tests.clients.cells import list_cells
-from tests.clients.judge import Script, judge, judge_log
+from tests.clients.faults import FaultResult
+from tests.clients.judge import Script, count_returned, judge, judge_log
 from tests.clients.page import write_page
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import Cell, Result
@@ -53,6 +54,14 @@ def run(rounds: Sequence[Round], requests: Sequence[Sequence[Message]], api: str
 
 def right_requests(rounds: Sequence[Round], **options: Any) -> list[list[Message]]:
     return [history_of(rounds[:number], **options) for number in range(len(rounds))]
+
+
+def test_thoughts_that_came_back_are_counted(folder: Path) -> None:
+    rounds = build_rounds(ROW, folder)
+    requests = right_requests(rounds)
+    assert count_returned(run(rounds, requests)) == {1: (2, 2), 2: (3, 3)}
+    without = [*requests[:3], *(history_of(rounds[:number], thinks=False) for number in (3, 4))]
+    assert count_returned(run(rounds, without)) == {1: (2, 2), 2: (0, 3)}
 
 
 def test_a_right_run(folder: Path) -> None:
@@ -125,9 +134,11 @@ def test_every_client_meets_every_provider_and_misbehaviour() -> None:
     cells = list_cells()
     assert len(set(cells)) == len(cells)
     assert sum(cell.misbehaviour == PLAIN for cell in cells) == len(CLIENT_ROWS) * len(UPSTREAMS)
-    assert {(client, name) for client in CLIENT_ROWS for name in MISBEHAVIOURS} - {
-        (cell.client, cell.misbehaviour) for cell in cells
-    } == {("codex-exec", "picture"), ("pi", "deferred")}
+    possible = {(name, task) for name, row in CLIENT_ROWS.items() for task in row.tasks or MISBEHAVIOURS}
+    assert possible - {(cell.client, cell.misbehaviour) for cell in cells} == {
+        ("codex-exec", "picture"),
+        ("pi", "deferred"),
+    }
 
 
 def test_broken_rounds_are_repeated(folder: Path) -> None:
@@ -161,7 +172,13 @@ def test_a_change_of_the_model_has_three_prompts(folder: Path) -> None:
 
 def test_page_marks_cells_that_were_not_run(tmp_path: Path) -> None:
     file = tmp_path / "clients.md"
-    write_page(file, [Result("claude", "1.2.3", "kimi", PLAIN, [], 5, (5, 3), 1.0)])
+    results = [
+        Result("claude", "1.2.3", "kimi", PLAIN, [], 5, (5, 3), 1.0),
+        Result("qwen", "1.2.3", "bedrock", "switch", [], 7, (7, 4), 1.0, {1: (2, 2), 2: (1, 1), 3: (3, 3)}),
+    ]
+    write_page(file, results, [FaultResult("codex.quota", "1.2.3", "kimi", [], 1, 1.0)])
     text = file.read_text()
-    assert "1 of 1 runs are right; 69 of 70 cells were not run." in text
+    assert "1 of 1 runs are right; 89 of 90 cells were not run." in text
+    assert "| back to `bedrock` | not run | not run | not run | 3 of 3 | not run |" in text
+    assert "| codex | the credit is used up | 1 | “Quota exceeded” | not run | right |" in text
     assert "| `kimi`, kimi-k2-thinking | right | not run |" in text

@@ -107,4 +107,4 @@ def test_samples_are_small_and_of_no_machine() -> None:
 
 def test_every_client_is_recorded() -> None:
     assert set(list_samples()) == set(CELLS)
-    assert {cell.client for cell in CELLS} == set(CLIENT_ROWS)
+    assert {cell.client for cell in CELLS} == {name for name, row in CLIENT_ROWS.items() if not row.tasks}
