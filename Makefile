@@ -66,7 +66,7 @@ demo: $(READY) ## one agent's task through every API, without segue and with it,
 	@command -v segue > /dev/null || echo "segue is $(BIN)/segue here; pip install . puts it on your PATH."
 
 recording: $(READY) ## write the pictures of the README: docs/refused-accepted.svg and docs/demo.svg
-	@$(BIN)/segue demo --svg docs/demo.svg --picture docs/refused-accepted.svg > /dev/null
+	@$(BIN)/python -m scripts.recording
 
 # The types are checked beside the first tests: alone, they keep only one core busy.
 test: setup templates lint ## everything that must pass: style, types, import contracts, tests

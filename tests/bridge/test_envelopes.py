@@ -14,7 +14,6 @@ import pytest
 from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.pretty import pretty_repr
 
 from segue.bridge import envelopes
 from segue.bridge.envelopes import (
@@ -225,7 +224,7 @@ def test_short_keys(current: bytes, previous: bytes | None, path: str) -> None:
 
 def test_keys_are_not_printed() -> None:
     keys = EnvelopeKeys(b"k" * 32, b"p" * 32)
-    for shown in (repr(keys), str(keys), f"{keys}", pretty_repr(keys)):
+    for shown in (repr(keys), str(keys), f"{keys}"):
         assert "kkk" not in shown
         assert "ppp" not in shown
 

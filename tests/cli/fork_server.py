@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 _WAIT = 100
 # What segue imports only where it is used, and most commands use.
-_IMPORTED_LATE = ("aiohttp", "jsonschema_rs", "platformdirs", "rich.console", "rich.table", "turbohtml")
+_IMPORTED_LATE = ("aiohttp", "jsonschema_rs", "platformdirs", "turbohtml")
 
 
 @cache

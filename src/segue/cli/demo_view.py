@@ -1,18 +1,17 @@
-"""Rich renderables for the demo: one line per request, first without segue, then with it.
+"""The lines of the demo: one per request, first without segue, then with it.
 
 Lines that do not fit the width are truncated at their end; number, provider and verdict are always complete.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.rule import Rule
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from segue.cli.demo_run import Call, Finding, ReasoningDropped, Step, list_targets, sum_steps
+from segue.cli.table import Row
+from segue.view.fit import display_width, truncate
 
 _API_WIDTH = max(len(api) for api, _ in list_targets())
 _NUMBER_WIDTH = len("10, 12")
@@ -23,33 +22,20 @@ _ID_COLUMN_WIDTH = 84
 _MARKS = {"result": "", "error": " (failed)", "cancelled": " (cancelled)"}
 
 
-class _ByWidth:
-    """A renderable that depends on the width."""
-
-    def __init__(self, make: Callable[[int], Iterable[RenderableType]]) -> None:
-        self._make = make
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Group(*self._make(options.max_width))
-
-
-def render_opening() -> RenderableType:
+def render_opening(width: int) -> list[Row]:
     """Return the introduction."""
     count = len(dict(list_targets()))
     about = f"One agent's task with five tools, sent through {count} providers and back: a new one at every request."
-    return Group(
-        _heading(Text("segue demo", "bold")),
-        Text(about),
-        Text("Emulated providers check each request by the rules of the real ones. No key, no network.", "dim"),
-    )
+    hint = "Emulated providers check each request by the rules of the real ones. No key, no network."
+    return [_heading([("bold", "segue demo")], width), *_wrap(about, width), *_wrap(hint, width, "dim")]
 
 
-def render_half(steps: Sequence[Step], *, naive: bool) -> list[RenderableType]:
+def render_half(steps: Sequence[Step], width: int, *, naive: bool) -> list[Row]:
     """Return the heading of a half, then its requests; without segue, repeated refusals are one line."""
-    return _render_naive(steps) if naive else _render_segue(steps)
+    return _render_naive(steps, width) if naive else _render_segue(steps, width)
 
 
-def render_changes(steps: Sequence[Step]) -> RenderableType:
+def render_changes(steps: Sequence[Step], width: int) -> list[Row]:
     """Render what segue changed in these requests, grouped."""
     totals = sum_steps(steps)
     cancelled = sum(call.outcome == "cancelled" for step in steps for call in step.calls)
@@ -60,104 +46,97 @@ def render_changes(steps: Sequence[Step]) -> RenderableType:
         *_group_findings(steps),
         ("cache", f"{totals.kept} of {totals.before} messages sent before were sent unchanged: prompt caches hit"),
     ]
-    lines = (_line(Text.assemble((f"{name:<{_NAME_WIDTH}}", "cyan"), text)) for name, text in rows)
-    return Group(_heading(Text("What segue did", "bold")), *lines)
+    lines = (_fit([("cyan", f"{name:<{_NAME_WIDTH}}"), ("", text)], width) for name, text in rows)
+    return [_heading([("bold", "What segue did")], width), *lines]
 
 
-def render_ending(*, naive: bool) -> RenderableType:
+def render_ending(*, naive: bool) -> list[Row]:
     """Render a hint what to try next."""
     command = "segue demo" if naive else 'segue run --emulated -m moonshot "List the files here"'
-    return Text.assemble("Try it: ", (command, "bold"))
+    return [[("", "Try it: "), ("bold", command)]]
 
 
 # -------------------------------------------------------------------------------------------------------------- halves
 
 
-def _render_naive(steps: Sequence[Step]) -> list[RenderableType]:
+def _render_naive(steps: Sequence[Step], width: int) -> list[Row]:
     rows: dict[tuple[str, str, int, str], list[Step]] = {}
     for step in steps:
         rows.setdefault((step.api, step.verdict, step.status, step.error), []).append(step)
-    return [
-        Group(_half_heading("Without segue, only the field names converted", steps)),
-        *(_line(_naive_row(row)) for row in rows.values()),
-    ]
+    heading = _half_heading("Without segue, only the field names converted", steps, width)
+    return [heading, *(_fit(_naive_row(row), width) for row in rows.values())]
 
 
-def _naive_row(steps: Sequence[Step]) -> Text:
+def _naive_row(steps: Sequence[Step]) -> Row:
     step = steps[0]
     numbers = ", ".join(str(each.number) for each in steps)
     if step.verdict == "accepted":
-        return _row(numbers, step, Text("accepted", "green"))
-    return _row(numbers, step, Text.assemble((f"{step.status} ", "bold red"), (_flat(step.error), "red")))
+        return [*_row_head(numbers, step), ("green", "accepted")]
+    return [*_row_head(numbers, step), ("bold red", f"{step.status} "), ("red", _flat(step.error))]
 
 
-def _render_segue(steps: Sequence[Step]) -> list[RenderableType]:
-    def header(wide: bool) -> Text:
-        indent = " " * (_NUMBER_WIDTH + _API_WIDTH + 5)
-        return Text.assemble(indent, _segue_cells("sends", "id of the first call", wide=wide), "the model")
-
+def _render_segue(steps: Sequence[Step], width: int) -> list[Row]:
+    indent = " " * (_NUMBER_WIDTH + _API_WIDTH + 5)
+    titles = [("", indent), *_segue_cells("sends", "id of the first call", width), ("", "the model")]
+    header = _fit([("dim", text) for _, text in titles], width)
     return [
-        Group(_half_heading("With segue, the same task", steps), _line(header, "dim")),
-        *map(_segue_row, steps),
+        _half_heading("With segue, the same task", steps, width),
+        header,
+        *(_segue_row(each, width) for each in steps),
     ]
 
 
-def _segue_row(step: Step) -> RenderableType:
+def _segue_row(step: Step, width: int) -> Row:
     if step.verdict != "accepted":
-        return _line(_naive_row([step]))
+        return _fit(_naive_row([step]), width)
     calls = _format_calls(step.calls)
     sent = f"{step.carried} calls" if step.carried else "-"
-    model = Text(f"→ {calls}") if calls else Text(f"“{_flat(step.reply_text)}”", "dim")
-
-    def content(wide: bool) -> Text:
-        cells = _segue_cells(sent, step.first_id, wide=wide)
-        return _row(str(step.number), step, Text.assemble(cells, model))
-
-    return _line(content)
+    model = ("", f"→ {calls}") if calls else ("dim", f"“{_flat(step.reply_text)}”")
+    return _fit([*_row_head(str(step.number), step), *_segue_cells(sent, step.first_id, width), model], width)
 
 
-def _segue_cells(sent: str, first_id: str, *, wide: bool) -> Text:
-    cells = Text(f"{sent:<10}")
-    if wide:
+def _segue_cells(sent: str, first_id: str, width: int) -> Row:
+    cells: Row = [("", f"{sent:<10}")]
+    if width >= _ID_COLUMN_WIDTH:
         name = first_id if len(first_id) < _ID_WIDTH - 1 else f"{first_id[: _ID_WIDTH - 3]}…"
-        cells.append(f"{name:<{_ID_WIDTH}}", "cyan")
+        cells.append(("cyan", f"{name:<{_ID_WIDTH}}"))
     return cells
 
 
-def _row(numbers: str, step: Step, text: Text) -> Text:
-    mark = Text("✓", "bold green") if step.verdict == "accepted" else Text("✗", "bold red")
-    head = Text(f"{numbers:>{_NUMBER_WIDTH}} ", "dim")
-    return Text.assemble(head, mark, " ", (f"{step.api:<{_API_WIDTH}}  ", "bold"), text)
+def _row_head(numbers: str, step: Step) -> Row:
+    mark = ("bold green", "✓") if step.verdict == "accepted" else ("bold red", "✗")
+    return [("dim", f"{numbers:>{_NUMBER_WIDTH}} "), mark, ("", " "), ("bold", f"{step.api:<{_API_WIDTH}}  ")]
 
 
-def _half_heading(title: str, steps: Sequence[Step]) -> RenderableType:
+def _half_heading(title: str, steps: Sequence[Step], width: int) -> Row:
     totals = sum_steps(steps)
-    count = (f"{totals.refused} of {totals.requests} requests refused", "bold red" if totals.refused else "bold green")
-
-    def content(width: int) -> Iterable[RenderableType]:
-        fits = len(title) + len(count[0]) + 4 <= width
-        yield _heading(Text.assemble((f"{title if fits else title.partition(',')[0]}: ", "bold"), count))
-
-    return _ByWidth(content)
+    count = f"{totals.refused} of {totals.requests} requests refused"
+    fits = len(title) + len(count) + 4 <= width
+    heading = f"{title if fits else title.partition(',')[0]}: "
+    return _heading([("bold", heading), ("bold red" if totals.refused else "bold green", count)], width)
 
 
 # --------------------------------------------------------------------------------------------------------------- lines
 
 
-def _line(content: Text | Callable[[bool], Text], style: str = "") -> RenderableType:
-    """Render one line, truncated at the width; `content` may depend on whether there is room for the id column."""
+def _fit(row: Row, width: int) -> Row:
+    """Truncate a row at the width."""
+    fitted: Row = []
+    for style, text in row:
+        room = width - sum(display_width(each) for _, each in fitted)
+        if display_width(text.rstrip()) > room:
+            return [*fitted, (style, truncate(text, room, keeps_blanks=True))]
+        fitted.append((style, text))
+    return fitted
 
-    def make(width: int) -> Iterable[RenderableType]:
-        line = content.copy() if isinstance(content, Text) else content(width >= _ID_COLUMN_WIDTH)
-        line.stylize(style)
-        line.truncate(width, overflow="ellipsis")
-        yield line
 
-    return _ByWidth(make)
+def _heading(title: Row, width: int) -> Row:
+    rule = width - sum(display_width(text) for _, text in title) - 1
+    return [*title, ("dim", f" {'─' * rule}")] if rule > 0 else _fit(title, width)
 
 
-def _heading(title: Text) -> RenderableType:
-    return Rule(title, align="left", style="dim")
+def _wrap(text: str, width: int, style: str = "") -> list[Row]:
+    return [[(style, line)] for line in textwrap.wrap(text, width)]
 
 
 # ------------------------------------------------------------------------------------------------------------- content

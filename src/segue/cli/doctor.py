@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from segue.cli import config, options, streams, user_store
+from segue.cli.table import Column, format_table, rows_to_ansi
 from segue.errors import SegueError
 
 if TYPE_CHECKING:
@@ -27,11 +28,7 @@ if TYPE_CHECKING:
 
 _State = Literal["ok", "note", "bad"]
 _MARKS: dict[_State, str] = {"ok": "ok", "note": "--", "bad": "!!"}
-_STYLES: dict[_State, dict[str, Any]] = {
-    "ok": {"fg": "green"},
-    "note": {"dim": True},
-    "bad": {"fg": "red", "bold": True},
-}
+_STYLES: dict[_State, str] = {"ok": "green", "note": "dim", "bad": "bold red"}
 _MAX_COUNTED = 10_000
 _EXTRAS = {"postgres": "psycopg", "mcp": "mcp", "keyring": "keyring", "socks": "aiohttp_socks"}
 
@@ -54,19 +51,9 @@ def command(ctx: click.Context, *, online: bool, trusting: bool, as_json: bool) 
 
         streams.write(msgspec.json.encode(checks.results), b"\n")
     else:
-        streams.write(_format_rows(checks.rows))
+        rows = [((_STYLES[state], _MARKS[state]), name, text) for state, name, text in checks.rows]
+        streams.write(rows_to_ansi(format_table([Column()] * 3, rows)))
     ctx.exit(0 if checks.results["ok"] else 1)
-
-
-def _format_rows(rows: list[tuple[_State, str, str]]) -> str:
-    """Format rows as mark, name and text."""
-    width = max(len(name) for _, name, _ in rows)
-    colour = streams.supports_colour(sys.stdout)
-    lines: list[str] = []
-    for state, name, text in rows:
-        mark = click.style(_MARKS[state], **_STYLES[state]) if colour else _MARKS[state]
-        lines.append(f"{mark}  {name:{width}}  {streams.format_line_for(text, sys.stdout)}")
-    return "".join(f"{line}\n" for line in lines)
 
 
 class _DoctorChecks:

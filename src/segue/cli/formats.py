@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from segue.cli import options, streams
+from segue.cli.table import Column, format_table, rows_to_ansi, write_table
 
 if TYPE_CHECKING:
     from segue import Detected
 
-_COLUMNS = ("name", "kind", "on", "provider", "default_model", "tool_format", "title")
-_HEADERS = tuple(column.replace("_", " ") for column in _COLUMNS)
+_COLUMNS = {
+    "name": "bold cyan",
+    "kind": "",
+    "on": "",
+    "provider": "",
+    "default_model": "",
+    "tool_format": "",
+    "title": "dim",
+}
 
 
 @options.command("formats")
@@ -48,8 +55,8 @@ def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) ->
 
         streams.write(msgspec.json.encode(rows), b"\n")
         return
-    cells = [[value or "-" for value in row.values()] for row in rows]
-    streams.write(_format_coloured_table(cells) if streams.supports_colour() else _format_table(cells))
+    columns = [Column(name.replace("_", " "), style) for name, style in _COLUMNS.items()]
+    write_table(columns, [[value or "-" for value in row.values()] for row in rows])
 
 
 def _show_profiles(*, as_json: bool) -> None:
@@ -61,7 +68,7 @@ def _show_profiles(*, as_json: bool) -> None:
 
         streams.write(msgspec.json.encode([{"name": name, "api": api} for name, api in rows]), b"\n")
         return
-    streams.write(_format_table(rows, ("name", "API")))
+    write_table([Column("name"), Column("API")], rows)
 
 
 def _show_types(*, as_json: bool) -> None:
@@ -74,9 +81,9 @@ def _show_types(*, as_json: bool) -> None:
         streams.write(msgspec.json.encode(rows), b"\n")
         return
     fixed = ("provider", "wire_type", "role", "family", "identity")
-    heads = (*(name.replace("_", " ") for name in fixed), *rows[0].by_wire)
+    columns = [Column(name.replace("_", " ")) for name in (*fixed, *rows[0].by_wire)]
     cells = [[*(getattr(row, name) for name in fixed), *row.by_wire.values()] for row in rows]
-    streams.write(_format_table(cells, heads))
+    streams.write(rows_to_ansi(format_table(columns, cells)))
 
 
 def _show_model(detected: Detected, *, as_json: bool) -> None:
@@ -91,22 +98,3 @@ def _show_model(detected: Detected, *, as_json: bool) -> None:
         return
     width = max(map(len, row)) + 2
     streams.write("".join(f"{key.replace('_', ' '):{width}}{value or '-'}\n" for key, value in row.items()))
-
-
-def _format_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = _HEADERS) -> str:
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heads, *rows))
-    return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def _format_coloured_table(rows: Sequence[Sequence[str]]) -> str:
-    from rich.table import Table
-
-    from segue.cli.screen import Screen
-
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for head, style in zip(_HEADERS, ("bold cyan", "", "", "", "", "", "dim"), strict=True):
-        table.add_column(head, style=style, no_wrap=head != "title")
-    for row in rows:
-        table.add_row(*row)
-    return Screen(max_width=160).render(table)

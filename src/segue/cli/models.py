@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli import completers, options, streams
+from segue.cli.table import Column, format_table, rows_to_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,18 +114,10 @@ def _format_models(row: Provider) -> str:
 
 
 def _align(cells: list[tuple[str, ...]]) -> str:
-    """Format rows as columns; the second one is aligned to the right."""
+    """Format rows as columns; the second one is aligned to the right. Empty columns are left out."""
     used = [at for at in range(len(cells[0])) if any(row[at] for row in cells)] if cells else []
-    cells = [tuple(row[at] for at in used) for row in cells]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)] if cells else []
-    lines = (
-        "  ".join(
-            cell.rjust(width) if at == 1 else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in cells
-    )
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    columns = [Column(is_right=at == 1) for at in range(len(used))]
+    return rows_to_ansi(format_table(columns, [[row[at] for at in used] for row in cells]))
 
 
 # -------------------------------------------------------------------------------------------------------------- online
@@ -186,30 +179,18 @@ async def _fetch_lists(
 
 
 def _format_providers(rows: list[Provider], providers: Providers) -> str:
-    headers = ("provider", "key", "default model", "models", "title")
+    columns = [Column("provider", "cyan"), *map(Column, ("key", "default model", "models", "title"))]
     cells = [
-        (row.name, _format_key(row, providers), row.default or "-", str(len(row.models)), row.title) for row in rows
+        (
+            row.name,
+            ("green" if providers.key_variable_of(row) else "dim", _format_key(row, providers)),
+            row.default or "-",
+            str(len(row.models)),
+            row.title,
+        )
+        for row in rows
     ]
-    widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
-    colour = streams.supports_colour()
-    lines: list[str] = []
-    for number, row in enumerate((headers, *cells)):
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        if colour:
-            is_set = number and providers.key_variable_of(rows[number - 1])
-            styles: tuple[dict[str, Any], ...] = (
-                {"fg": "cyan"},
-                {"fg": "green"} if is_set else {"dim": True},
-                {},
-                {},
-                {},
-            )
-            padded = [
-                click.style(cell, **(style if number else {"dim": True}))
-                for cell, style in zip(padded, styles, strict=True)
-            ]
-        lines.append("  ".join(padded).rstrip())
-    return "".join(f"{line}\n" for line in lines)
+    return rows_to_ansi(format_table(columns, cells))
 
 
 def _format_key(row: Provider, providers: Providers) -> str:

@@ -17,7 +17,8 @@ import click
 from segue.cli import options, streams, user_store
 from segue.cli.conversation_table import format_local_time
 from segue.cli.streams import BadInputError
-from segue.view.fit import display_width, truncate
+from segue.cli.table import Column, write_table
+from segue.view.fit import truncate
 
 if TYPE_CHECKING:
     from segue.sessions.client import Client, Place, SessionFile
@@ -34,6 +35,7 @@ _SINGULARS = {
 _MAX_TITLE = 80
 _MAX_MODEL = 24
 _HEADERS = ("client", "id", "updated", "size", "model", "title")
+_DROPS = {"folder": 1, "model": 2, "size": 3, "updated": 4}
 _ACTIONS = {
     "created": "a new session",
     "extended": "appended to its session there",
@@ -253,7 +255,6 @@ def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
 
     from segue.sessions.registry import CLIENTS, find_client
     from segue.sessions.session_search import list_sessions
-    from segue.view.sanitize import sanitize_line
 
     clients = [find_client(source, "--from")] if source else list(CLIENTS.values())
     sessions = list_sessions(clients, _place(), folder)
@@ -263,23 +264,21 @@ def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
     if not sessions:
         streams.print_message("no sessions" if folder is None else "no sessions in this folder; try --all")
         return
-    headers = _HEADERS if folder is not None else (*_HEADERS, "folder")
+    titles = _HEADERS if folder is not None else (*_HEADERS[:-1], "folder", _HEADERS[-1])
+    columns = [Column(title, narrows=title in ("model", "folder"), drops=_DROPS.get(title, 0)) for title in titles]
     rows = [
         (
             each.client,
             each.id,
             format_local_time(each.updated),
             _format_size(each),
-            truncate(sanitize_line(each.model or "-"), _MAX_MODEL),
-            truncate(sanitize_line(each.title or "-"), _MAX_TITLE if folder is not None else _MAX_TITLE // 2),
-            *((sanitize_line(each.cwd or "-"),) if folder is None else ()),
+            truncate(each.model or "-", _MAX_MODEL),
+            *((each.cwd or "-",) if folder is None else ()),
+            truncate(each.title or "-", _MAX_TITLE),
         )
         for each in sessions
     ]
-    widths = [max(display_width(row[at]) for row in (headers, *rows)) for at in range(len(headers))]
-    for row in (headers, *rows):
-        cells = [cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True)]
-        streams.write("  ".join(cells).rstrip() + "\n")
+    write_table(columns, rows)
 
 
 def _format_size(file: SessionFile) -> str:

@@ -12,6 +12,7 @@ import click
 
 from segue.cli import completers, options, streams
 from segue.cli.streams import BadInputError
+from segue.cli.table import Column, format_table, rows_to_ansi
 
 if TYPE_CHECKING:
     from segue.gateway.usage import UsageReport, UsageTotal
@@ -69,12 +70,11 @@ def _open_lines(file: str) -> Generator[Iterable[bytes]]:
 def _format_report(report: UsageReport) -> str:
     """Return a row for each route and model, and one for all of them if there are several."""
     from segue.gateway.usage import UsageTotal
-    from segue.view.sanitize import sanitize_line
 
     totals = report.totals
     if not totals:
         return "no requests\n"
-    rows = [_HEADERS, *(_format_row(total, priced=_is_priced(total)) for total in totals)]
+    rows = [_format_row(total, priced=_is_priced(total)) for total in totals]
     if len(totals) > 1:
         whole = UsageTotal("total", "")
         for total in totals:
@@ -82,16 +82,8 @@ def _format_report(report: UsageReport) -> str:
                 setattr(whole, field, getattr(whole, field) + getattr(total, field))
             whole.cost = whole.cost if total.cost is None else (whole.cost or 0.0) + total.cost
         rows.append(_format_row(whole, priced=all(map(_is_priced, totals))))
-    clean = [[sanitize_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
-    lines = (
-        "  ".join(
-            cell.ljust(width) if at < _TEXT_COLUMNS else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in clean
-    )
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    columns = [Column(title, is_right=at >= _TEXT_COLUMNS) for at, title in enumerate(_HEADERS)]
+    return rows_to_ansi(format_table(columns, rows))
 
 
 def _is_priced(total: UsageTotal) -> bool:

@@ -47,25 +47,31 @@ def shorten_path(path: str, width: int) -> str:
     return short if display_width(short) < display_width(path) else path
 
 
-def truncate(text: str, width: int) -> str:
-    """Truncate a text to one line of `width` columns, at its end after its paths are shortened."""
+def truncate(text: str, width: int, *, keeps_blanks: bool = False) -> str:
+    """Truncate a text to one line of `width` columns, at its end after its paths are shortened.
+
+    Runs of blanks and line ends become one blank, unless it is a line that `keeps_blanks`.
+    """
+    if width <= 0:
+        return ""
     limit = 4 * width + _MAX_PATH
-    line = shorten_paths(" ".join(text[:limit].split()), width)
+    line = shorten_paths(text[:limit] if keeps_blanks else " ".join(text[:limit].split()), width)
     if display_width(line) <= width and len(text) <= limit:
         return line
     taken, at = 0, 0
-    while at < len(line) and taken + _char_width(line[at]) < width:
-        taken += _char_width(line[at])
+    while at < len(line) and taken + char_width(line[at]) < width:
+        taken += char_width(line[at])
         at += 1
-    return f"{line[:at]}{_ELLIPSIS}"
+    return f"{line[:at].rstrip()}{_ELLIPSIS}"
 
 
 def display_width(text: str) -> int:
     """Return the width of a text in terminal columns."""
-    return len(text) if text.isascii() else sum(map(_char_width, text))
+    return len(text) if text.isascii() else sum(map(char_width, text))
 
 
-def _char_width(char: str) -> int:
+def char_width(char: str) -> int:
+    """Return the width of a character in terminal columns."""
     if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
 
-from prompt_toolkit.utils import get_cwidth
-
-from segue.view.fit import shorten_paths
-
-StyledText: TypeAlias = tuple[str, str]
-Row: TypeAlias = list[StyledText]
+from segue.cli import table
+from segue.cli.table import Row, StyledText
+from segue.view import fit
 
 # The terminal's own sixteen colours, which suit its background. No meaning depends on colour alone.
 STYLES = {
@@ -51,7 +47,7 @@ _TAB = 4
 
 def display_width(row: str | Sequence[StyledText]) -> int:
     """Return the width of a text or row in terminal columns."""
-    return get_cwidth(row) if isinstance(row, str) else sum(get_cwidth(text) for _, text in row)
+    return fit.display_width(row) if isinstance(row, str) else sum(fit.display_width(text) for _, text in row)
 
 
 def rows_to_text(rows: Iterable[Sequence[StyledText]]) -> str:
@@ -61,16 +57,7 @@ def rows_to_text(rows: Iterable[Sequence[StyledText]]) -> str:
 
 def truncate(text: str, width: int) -> str:
     """Truncate one line to `width` columns, at its end after its paths are shortened."""
-    text = shorten_paths(text, width)
-    if display_width(text) <= width:
-        return text
-    kept, used = "", 1
-    for char in text:
-        used += get_cwidth(char)
-        if used > width:
-            break
-        kept += char
-    return f"{kept.rstrip()}…" if width > 0 else ""
+    return fit.truncate(text, width, keeps_blanks=True)
 
 
 def wrap(text: str, width: int, style: str = "", *, indent: str = "", first_indent: str | None = None) -> list[Row]:
@@ -94,7 +81,7 @@ def _break_line(line: str, width: int) -> tuple[str, str]:
         return line, ""
     used, blank = 0, -1
     for index, char in enumerate(line):
-        used += get_cwidth(char)
+        used += fit.char_width(char)
         if used > width:
             if char == " ":
                 return line[:index].rstrip(), line[index:].lstrip()
@@ -107,23 +94,5 @@ def _break_line(line: str, width: int) -> tuple[str, str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, *, indent: str = "  ") -> list[Row]:
-    """Align the columns of rows; the last columns are truncated where there is no room."""
-    if not rows:
-        return []
-    widths = [max(display_width(cell) for cell in column) for column in zip(*rows, strict=True)]
-    output: list[Row] = []
-    for cells in rows:
-        room = width - len(indent)
-        row: Row = [("", indent)]
-        for index, (cell, style) in enumerate(zip(cells, styles, strict=True)):
-            last = index == len(cells) - 1
-            text = truncate(cell, room)
-            row.append((style, text))
-            room -= widths[index] + 2
-            if last or room < 4:
-                break
-            row.append(("", " " * (widths[index] - display_width(text) + 2)))
-        while len(row) > 1 and not row[-1][1].strip():
-            row.pop()
-        output.append(row)
-    return output
+    """Align the columns of rows; what does not fit is truncated."""
+    return table.format_table([table.Column(style=style) for style in styles], rows, width, indent=indent)

@@ -1,22 +1,28 @@
-"""The picture in the README: a request that the next provider refuses, and the same request through segue."""
+"""Write the pictures of the README: `python -m scripts.recording` (or `make recording`).
+
+`docs/refused-accepted.svg` is a request that the next provider refuses, and the same request through segue;
+`docs/demo.svg` is what `segue demo` prints.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from rich.console import RenderableType
-from rich.text import Text
 
 import segue
-from segue.cli.demo_run import copy_history, list_targets
+from scripts.svg import RECORDING_COLUMNS, Panel, render_panels, render_recording
+from segue.cli import demo
+from segue.cli.demo_run import copy_history, list_targets, run_steps
 from segue.cli.demo_task import SYSTEM, TOOLS
-from segue.cli.recording import Panel, render_panels
+from segue.cli.table import Row
 from segue.emulator import start
 from segue.emulator.client import post
 
+_DOCS = Path(__file__).parent.parent / "docs"
 _SOURCE, _TARGET = "kimi", "anthropic"
 _QUESTION = "What is in notes.txt, and do the tests pass?"
 _FIRST_SCRIPT = 'call read_file {"path": "notes.txt"}\ncall run_tests {"path": "tests"}'
@@ -89,18 +95,30 @@ def _list_blocks(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield message["role"], msgspec.json.encode(block).decode()
 
 
-def _format_exchange(
-    exchange: Exchange, lines: Sequence[tuple[str, str]], added: Set[str], style: str
-) -> list[RenderableType]:
-    blocks = (
-        Text.assemble((f"{role:<10}", "dim"), _highlight(text, style, whole=text in added)) for role, text in lines
-    )
-    return [*blocks, "", Text(f"HTTP {exchange.status}  {exchange.text}", style)]
+def _format_exchange(exchange: Exchange, lines: Sequence[tuple[str, str]], added: Set[str], style: str) -> list[Row]:
+    blocks = [[("dim", f"{role:<10}"), *_highlight(text, style, whole=text in added)] for role, text in lines]
+    return [*blocks, [], [(style, f"HTTP {exchange.status}  {exchange.text}")]]
 
 
-def _highlight(text: str, style: str, *, whole: bool) -> Text:
+def _highlight(text: str, style: str, *, whole: bool) -> Row:
     """Return the text with its ids, or all of it, in this style; long ids are cut."""
     short = _ID.sub(lambda match: match[0] if len(match[0]) <= _MAX_ID else f"{match[0][:_CUT_ID]}…", text)
-    line = Text(short, style if whole else "")
-    line.highlight_regex(_ID, style)
-    return line
+    if whole:
+        return [(style, short)]
+    row: Row = []
+    end = 0
+    for match in _ID.finditer(short):
+        row += [("", short[end : match.start()]), (style, match[0])]
+        end = match.end()
+    return [*row, ("", short[end:])]
+
+
+def draw_recording() -> str:
+    """Draw the demo as an SVG that moves."""
+    halves = {"naive": list(run_steps(naive=True)), "segue": list(run_steps())}
+    return render_recording(demo.render(halves, RECORDING_COLUMNS))
+
+
+if __name__ == "__main__":
+    (_DOCS / "refused-accepted.svg").write_text(draw_picture(), "utf-8")
+    (_DOCS / "demo.svg").write_text(draw_recording(), "utf-8")
