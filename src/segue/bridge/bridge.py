@@ -78,7 +78,7 @@ class Bridge:
             return ModelsRelay(self._settings, caller, path.partition("?")[2])
         if api_path.operation in ("retrieve", "items", "delete"):
             return StoredResponseRelay(self._settings, caller, client)
-        if surface.operation == "compact":
+        if api_path.operation == "compact":
             if caller.model is None:
                 return ErrorRelay(caller.wire, _missing_model_error(caller.wire))
             caller = msgspec.structs.replace(caller, stream=False)

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Raw
 
 from segue.bridge.actions import Action, Save
+from segue.bridge.api_paths import ApiPath
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller
 from segue.bridge.compaction import (
@@ -26,7 +27,6 @@ from segue.bridge.compaction import (
 from segue.bridge.reasoning import ReplySealer
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.summary import Summary, add_usage
-from segue.bridge.surfaces import Surface
 from segue.canonical.blocks import Native, Opaque
 from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Reply, Request, Usage
@@ -51,7 +51,7 @@ class CompactionRelay(ReplyRelay):
 
     def _start(self) -> list[Action]:
         self._restored = Report()
-        if self._caller.surface.operation == "compact":
+        if self._caller.api_path.operation == "compact":
             self._capture = None
         return super()._start()
 
@@ -73,7 +73,7 @@ class CompactionRelay(ReplyRelay):
 
     def _prepare(self) -> list[Action]:
         self._summary = None
-        self._request = find_compaction_request(self.wire, self._caller.surface.operation, self._given)
+        self._request = find_compaction_request(self.wire, self._caller.api_path.operation, self._given)
         body = self._given
         if may_have_compactions(self.wire, body):
             self._compacted = self._compacted or CompactedBody(self.wire, body, self._vault)
@@ -136,7 +136,7 @@ class CompactionRelay(ReplyRelay):
     def _send_part(self, summary: Summary) -> list[Action]:
         endpoint, wire = self._selection.current, WIRES[_CHAT]
         body = summary.next_body(endpoint.model)
-        caller = Caller(Surface(_CHAT, "reply"), wire, {}, body, {}, endpoint.model, stream=False)
+        caller = Caller(ApiPath(_CHAT, "reply"), wire, {}, body, {}, endpoint.model, stream=False)
         attempt = Attempt(
             caller,
             body,

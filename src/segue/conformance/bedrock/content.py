@@ -229,7 +229,7 @@ def roles_alternate(request: BedrockRequest) -> Iterator[Problem]:
 # BED-11
 @table.rule("BED-11")
 def reasoning_valid(request: BedrockRequest) -> Iterator[Problem]:
-    """reasoningContent is a reasoningText with its text, or redactedContent, in an assistant message; none of DeepSeek."""
+    """reasoningContent is a reasoningText with its text, or redactedContent, in a reply; none of DeepSeek."""
     yield from request.problems.get("BED-11", ())
     for message, block in request.blocks_of("reasoningContent"):
         if message.role == "user" or is_deepseek(request.model):
