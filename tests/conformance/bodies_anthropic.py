@@ -572,11 +572,11 @@ CASES = (
     ),
     Case(
         "ANT-46",
-        "a number as encrypted_content",
-        body(assistant({**summary(), "encrypted_content": 5}), Q),
+        "a list and a number",
+        body(assistant({**summary([TEXT]), "encrypted_content": 5}), Q),
         # A compaction that failed counts for nothing, wherever it stands.
         body(assistant(compaction(None, None), TEXT), Q, assistant(compaction(None)), Q),
-        ("messages[1].content[0].encrypted_content",),
+        ("messages[1].content[0].content", "messages[1].content[0].encrypted_content"),
     ),
     Case(
         "ANT-46",

@@ -76,7 +76,7 @@ def summary_as_returned(request: AnthropicRequest) -> Iterator[Problem]:
 def summary_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The content of a compaction block is a string that is not empty, or null; its opaque fields are strings."""
     for block in request.blocks_of("compaction"):
-        for key in ("encrypted_content", "signature"):
+        for key in ("content", "encrypted_content", "signature"):
             value = block.data.get(key)
             if value is not None and not isinstance(value, str):
                 yield Problem(f"{block.path}.{key}", f"{key} is {type_name(value)}; a string or null is expected")
