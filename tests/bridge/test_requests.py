@@ -12,6 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
 import segue
+from segue import emulator
 from segue.bridge import aws
 from segue.bridge.http_requests import models_request, reply_request
 from segue.bridge.providers import Endpoint, Secret, resolve
@@ -213,3 +214,36 @@ def test_signature_matches_botocore(
     assert mine["authorization"] == theirs.headers["Authorization"]
     assert mine["x-amz-date"] == theirs.headers["X-Amz-Date"]
     assert mine.get("x-amz-security-token") == theirs.headers.get("X-Amz-Security-Token")
+
+
+def test_body_with_a_compaction_has_its_betas() -> None:
+    """A block goes home whoever asks: a client of another API does not send the header that Claude requires."""
+    endpoint = resolve("anthropic/claude-opus-4-6", {"HOME": "/nonexistent", "ANTHROPIC_API_KEY": KEY})
+    betas = ["compact-2026-09-04", "compact-2026-01-12"]
+    asked = {
+        "model": "claude-opus-4-6",
+        "max_tokens": 900,
+        "messages": [{"role": "user", "content": "The word is OWL."}],
+    }
+    chat = segue.Conversation()
+    chat.add_user("The word is OWL.")
+    with emulator.start("anthropic") as provider:
+        on_demand = {**asked, "compaction": {"type": "summarize"}}
+        made = emulator.post(provider, on_demand, headers={"anthropic-beta": betas[0]}).body
+        chat.add_reply(made, source="anthropic")
+        chat.add_user("Go on.")
+        rendered = chat.render("anthropic", "claude-opus-4-6")
+        for given, wanted in (
+            ({}, betas),
+            ({"anthropic-beta": "a-beta"}, ["a-beta", *betas]),
+            ({"anthropic-beta": ",".join(betas)}, betas),
+        ):
+            request = reply_request(endpoint, rendered.fragments, now=NOW, headers=given)
+            assert request.headers["anthropic-beta"].split(",") == wanted
+            sent = emulator.post(provider, rendered.body, headers={"anthropic-beta": ",".join(wanted)})
+            assert sent.status == 200
+    # Bytes of a user's text are escaped, so they are no block.
+    quoted = [b'{"messages":[{"role":"user","content":"{\\"type\\":\\"compaction\\"}"}]}']
+    assert "anthropic-beta" not in reply_request(endpoint, quoted, now=NOW).headers
+    foreign = resolve("openai/gpt-5", {"HOME": "/nonexistent", "OPENAI_API_KEY": KEY})
+    assert "anthropic-beta" not in reply_request(foreign, rendered.fragments, now=NOW).headers

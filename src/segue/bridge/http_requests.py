@@ -56,7 +56,7 @@ def reply_request(
     if "{model}" in wire.path:
         body = _remove_key(body, wire.model_key.encode())
     accept = wire.http.stream_type if stream else _JSON
-    own_headers = {"content-type": _JSON, "accept": accept, **(headers or {})}
+    own_headers = wire.http.add_betas({"content-type": _JSON, "accept": accept, **(headers or {})}, body)
     path = (stream and wire.stream_path) or wire.path
     request = HttpRequest("POST", _build_url(endpoint, path), own_headers, body)
     return _add_auth_headers(endpoint, request, now, credentials)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from msgspec import Struct
@@ -25,12 +25,23 @@ class HttpForm(Struct, frozen=True):
     """Headers of each request, in addition to the key."""
     caller_headers: tuple[str, ...] = ("openai-beta",)
     """Headers of a caller that the vendor itself needs, and no other provider gets."""
+    betas: tuple[tuple[bytes, str], ...] = ()
+    """Bytes in a body, and the beta that a body with them needs; the header of betas is the last of a caller's."""
     error_header: str | None = None
     """The header of an error response that has the type of the error."""
     stream_type: str = EVENT_STREAM
     """The media type of a stream."""
     keep_alive: bytes = b": keep-alive\n\n"
     """Bytes that keep a stream open and that clients ignore; empty if there are none."""
+
+    def add_betas(self, headers: Mapping[str, str], body: Sequence[bytes]) -> Mapping[str, str]:
+        """Return the headers with the betas that the body needs beside those of the caller."""
+        if not self.betas:
+            return headers
+        name = self.caller_headers[-1]
+        given = headers.get(name, "")
+        needed = [beta for content, beta in self.betas if beta not in given and any(content in part for part in body)]
+        return {**headers, name: ",".join([*([given] if given else []), *needed])} if needed else headers
 
     def build_path(self, path: str, model: str) -> str:
         """Return a path with the model's name in place of `{model}`."""

@@ -140,6 +140,7 @@ def _open_renderer(context: RenderContext, model: str | None) -> StreamRenderer:
     return AnthropicStreamRenderer(context, model)
 
 
+_COMPACTION_BLOCK = b'"type":"compaction"'
 WIRE = Wire(
     name=API,
     kind="wire",
@@ -174,6 +175,8 @@ WIRE = Wire(
         models_path="/v1/models?limit=1000",
         headers={"anthropic-version": "2023-06-01"},
         caller_headers=("anthropic-version", "anthropic-beta"),
+        # ANT-47: also for a body that carries a block, whoever made the request for it.
+        betas=((_COMPACTION_BLOCK, "compact-2026-09-04"), (_COMPACTION_BLOCK, "compact-2026-01-12")),
         keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n',
     ),
     cache_marker="cache_control",
