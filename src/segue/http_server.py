@@ -35,6 +35,8 @@ else:
 # More bytes are written at once.
 _MAX_JOINED = 1 << 16
 _DRAIN_STEP = 0.05
+# The maximum number of connections waiting to be accepted.
+_BACKLOG = 2048
 # The steps of the event loop in which a connection that is being accepted becomes one of the server.
 _ACCEPT_STEPS = 3
 
@@ -319,8 +321,8 @@ class HttpServer(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         with self.capture_signals():
             self.config.load()
-            self.lifespan = self.config.lifespan_class(self.config)
-            await self.startup([listening])
+            server = await self._loop.create_server(self._connect, sock=listening, backlog=_BACKLOG, **self._tls)
+            self.servers = [server]
             on_ready()
             while not self.should_exit:
                 # The date of responses.
@@ -329,6 +331,16 @@ class HttpServer(uvicorn.Server):
                     async with asyncio.timeout(1.0):
                         await self._is_stopping.wait()
             await self._close(listening)
+
+    def _connect(self) -> asyncio.Protocol:
+        protocol = cast("type[Any]", self.config.http_protocol_class)
+        return protocol(config=self.config, server_state=self.server_state, app_state={})
+
+    @property
+    def _tls(self) -> dict[str, Any]:
+        # A handshake comes before the headers, and its time counts as theirs.
+        context = self.config.ssl
+        return {} if context is None else {"ssl": context, "ssl_handshake_timeout": self.limits.head_seconds}
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         super().handle_exit(sig, frame)
@@ -367,7 +379,7 @@ class HttpServer(uvicorn.Server):
         await asyncio.sleep(0)
 
 
-def bind(host: str, port: int, backlog: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """Return a socket that listens; raise `InputError` if the address can't be used."""
     listening = socket.socket(
         socket.AF_INET6 if ":" in host else socket.AF_INET,
@@ -379,7 +391,7 @@ def bind(host: str, port: int, backlog: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(backlog)
+        listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
         why = "the address is already in use" if error.errno == errno.EADDRINUSE else format_os_error(error)

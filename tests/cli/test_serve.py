@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import socket
 import threading
@@ -109,6 +110,16 @@ def test_reload_closes_no_connection(project: Project) -> None:
                 assert project.run("route", "--reload").code == 0
                 assert b"[DONE]" in first + b"".join(chunks)
             assert client.post(path, json=HELLO).status_code == 200
+
+
+def test_clients_do_not_use_up_the_files_of_a_process(project: Project) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (500, hard))
+    try:
+        with serving(project, "--emulated") as gateway:
+            assert resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE)[0] == min(hard % 2**64, 2**16)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_port_in_use_is_one_line(project: Project) -> None:

@@ -24,6 +24,7 @@ from segue.gateway.client_keys import ClientKey, hash_key
 from segue.gateway.metrics import Metrics
 from segue.gateway.request_log import RequestLog, RequestRecord
 from segue.http_server import HttpLimits
+from tests.cli.test_route import make_certificate
 from tests.gateway.harness import Running, running_gateway
 
 HELLO = "\n---\n".join(["say Hi there."] * 20)
@@ -297,6 +298,17 @@ def test_a_request_that_does_not_come_closes_the_connection(sent: bytes, answer:
     with limited(head_seconds=0.2) as gateway, connecting(gateway) as connection:
         connection.sendall(sent)
         assert read_to_end(connection)[:13] == answer
+
+
+def test_a_handshake_that_does_not_come_closes_the_connection(tmp_path: Path) -> None:
+    make_certificate(tmp_path)
+    files = {"certificate": tmp_path / "cert.pem", "private_key": tmp_path / "key.pem"}
+    limits = HttpLimits(head_seconds=0.2)
+    with (
+        running_gateway({"anthropic": HELLO}, connections=limits, **files) as gateway,
+        connecting(gateway) as connection,
+    ):
+        assert read_to_end(connection) == b""
 
 
 def test_the_next_request_of_a_connection_has_a_limit_too() -> None:

@@ -23,8 +23,6 @@ from segue.http_server import HttpLimits, HttpServer, bind, format_url, start_in
 
 _LOOPBACK = "127.0.0.1"
 _LAST_PORT = 65535
-_BACKLOG = 256
-"""The maximum number of connections waiting to be accepted."""
 # Idle connections stay open for longer than clients keep them, so that no request races with a close.
 _LIMITS = HttpLimits(body_bytes=MAX_BODY_BYTES, body_seconds=300.0, keep_alive_seconds=600.0)
 _RESET = struct.pack("ii", 1, 0)
@@ -38,7 +36,7 @@ class Emulator:
         self.api = router.name
         """The name of the API, or `all`."""
         self._router = router
-        self._socket = bind(host, port, _BACKLOG)
+        self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = format_url(self._socket)
         self._server = HttpServer(self._serve, _LIMITS)

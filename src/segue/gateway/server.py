@@ -53,9 +53,9 @@ from segue.store.entries import EntryLimits
 from segue.store.entry_stores import open_entries
 
 _DRAIN_SECONDS = 30
-_BACKLOG = 512
 # New objects before garbage is searched for; Python's own value is 700.
 _GARBAGE_THRESHOLD = 20_000
+_OPEN_FILES = 65_536
 
 
 class GatewayServer:
@@ -79,7 +79,7 @@ class GatewayServer:
         self.table = RouteTable(context.resolve)
         self._raw = RawRoutes(self._open_client, settings.timeout)
         self._configure(loaded)
-        self.socket = seat.open_socket() if seat is not None else bind(settings.host, settings.port, _BACKLOG)
+        self.socket = seat.open_socket() if seat is not None else bind(settings.host, settings.port)
         self.url = format_url(self.socket, "http" if settings.certificate is None else "https")
         self.token = seat.token if seat is not None else secrets.token_urlsafe(24)
         run_file = Path(seat.run_file) if seat is not None else None
@@ -227,6 +227,7 @@ class GatewayServer:
         if threading.current_thread() is threading.main_thread():
             _collect_less_garbage()
             conversations.limit(self._settings.memory_size)
+            _raise_file_limit()
         with asyncio.Runner(loop_factory=_find_loop_factory()) as runner:
             runner.run(self.serve(on_ready))
 
@@ -305,3 +306,14 @@ def _collect_less_garbage() -> None:
     """Search for cyclic garbage less often: an exchange leaves hardly any, and what is loaded by now stays in use."""
     gc.freeze()
     gc.set_threshold(_GARBAGE_THRESHOLD)
+
+
+def _raise_file_limit() -> None:
+    """Let the connections of clients, also those without a TLS handshake yet, leave room for those to providers."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY:
+            highest = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, highest), hard))
