@@ -12,7 +12,7 @@ import pytest
 from segue.bridge.entries import EntryMemory
 from segue.bridge.secret import Secret
 from segue.store.entries import SqliteEntries
-from tests.bridge.exchanges import MODELS, Answer, Response, Shell, endpoint, path_of, whole
+from tests.bridge.exchanges import MODELS, Answer, Response, Shell, endpoint, make_reply, path_of, streamed, whole
 
 FACTS = ("KESTREL-7", "OSPREY-9")
 ITEM = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAAsealed" * 9}
@@ -33,10 +33,11 @@ def prune_all(_before: list[Any], reply: list[Any]) -> list[Any]:
 def keep_user_messages(before: list[Any], reply: list[Any]) -> list[Any]:
     """What Codex does: other ids, and contents as lists."""
     kept = [item for item in before if item.get("role") == "user"]
-    parts = [{"type": "input_text", "text": item["content"]} for item in kept]
-    if reply[0].get("role") == "assistant":
-        return [*kept, *reply]
-    return [*({**item, "type": "message", "content": [part]} for item, part in zip(kept, parts, strict=True)), *reply]
+    if reply[0].get("role") != "assistant":
+        texts = [item["content"] for item in kept]
+        parts = [[{"type": "input_text", "text": text}] if isinstance(text, str) else text for text in texts]
+        kept = [{**item, "type": "message", "content": part} for item, part in zip(kept, parts, strict=True)]
+    return [*kept, *reply]
 
 
 PRUNINGS: Mapping[str, Prune] = {"nothing": prune_nothing, "all": prune_all, "replies": keep_user_messages}
@@ -243,3 +244,59 @@ def test_new_system_text_before_the_item_is_kept() -> None:
     assert_facts(answer)
     sent = json.dumps(answer.sent_bodies[0])
     assert sent.index("BE BRIEF") < sent.index(FACTS[0]) < sent.index("NEW") < sent.index("And now?")
+
+
+LONG = 60
+
+
+def compact_long(api: str, memory: Any) -> None:
+    """Compact a conversation that is too long for a context of 16,000 tokens."""
+    said_before = [said("user" if at % 2 == 0 else "assistant", f"FACT-{at} " + "words " * 300) for at in range(LONG)]
+    compact(api, memory, said_before, HOME[api])
+
+
+@pytest.mark.parametrize("api", HOME)
+def test_a_history_that_is_too_long_is_summarised_once(api: str) -> None:
+    memory = EntryMemory()
+    compact_long(api, memory)
+    items = [*reply_items(api, HOME[api]), said("user", "And now?")]
+    target = endpoint("kimi", context=16_000)
+    summary = whole("kimi", make_reply("kimi", text="All facts, in short."))
+    answer = Shell(target, memory=memory).run(path_of(api), body_of(api, items), [summary] * 9)
+    assert answer.status == 200
+    *parts, final = answer.sent_bodies
+    assert len(parts) > 1
+    assert all(any(f"FACT-{at} " in json.dumps(part) for part in parts) for at in range(LONG))
+    assert "[summary of the conversation so far] All facts, in short." in json.dumps(final)
+    assert "FACT-" not in json.dumps(final)
+    assert compaction_levels(answer) == {"changed"}
+    assert answer.relay.summary_usage is not None
+    assert answer.relay.usage is not None
+    assert (answer.relay.summary_usage.output, answer.relay.usage.output) == (7 * len(parts), 7 * len(parts) + 7)
+    # Another process uses the same summary, and a model with room for it the history.
+    again = Shell(target, memory=memory).run(path_of(api), body_of(api, items), [summary])
+    assert "All facts, in short." in json.dumps(again.sent_bodies[0])
+    roomy = json.dumps(send(api, "kimi", memory, items, context=1_000_000).sent_bodies[0])
+    assert all(f"FACT-{at} " in roomy for at in range(LONG))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("api", HOME)
+def test_without_a_summary_the_oldest_part_is_lost(api: str, stream: bool) -> None:
+    memory = EntryMemory()
+    compact_long(api, memory)
+    items = [*reply_items(api, HOME[api]), said("user", "And now?")]
+    failed = Response([b'{"error": {"message": "No.", "type": "server_error"}}'], 500)
+    reply = streamed("kimi") if stream else whole("kimi")
+    shell = Shell(endpoint("kimi", context=16_000), memory=memory)
+    answer = shell.run(path_of(api), body_of(api, items, stream=stream), [failed, reply])
+    assert answer.status == 200
+    sent = json.dumps(answer.sent_bodies[-1])
+    assert f"FACT-{LONG - 1} " in sent
+    assert "FACT-0 " not in sent
+    assert "not available here" in sent
+    assert len(sent) < 16_000 * 4
+    assert answer.relay.report is not None
+    [finding] = [one for one in answer.relay.report.findings if one.subject == "compaction"]
+    assert finding.level == "lost"
+    assert f"of {LONG} items" in finding.message

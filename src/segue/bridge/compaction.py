@@ -80,12 +80,16 @@ class CompactedBody:
         self._vault = vault
         self._members = decode_members(body)
         self._body = body
+        self._summarised, self._limit = False, None
         self._report = Report()
         """What was opened."""
         given = read_items(self._members.get(wire.conversation_key))
         self._items = _open_own(given, self._form, vault, self._report)
         if self._items is not given:
             self._body = self._encode(self._items)
+        self._summaries: dict[str, str | None] = {}
+        self.restored: tuple[str, list[JsonObject]] | None = None
+        """The compaction whose history was put back last, and the items of that."""
         self._makers: dict[str, OpenedFields | None] = {}
         self._histories: dict[str, list[JsonObject] | None] = {}
 
@@ -106,6 +110,9 @@ class CompactedBody:
             opened = self._vault.open(kind, digest, found)
             if kind == "compaction":
                 self._makers[digest] = opened
+            elif kind == "summary":
+                text = opened.fields.get("text") if opened is not None else None
+                self._summaries[digest] = text if isinstance(text, str) else None
             else:
                 items = opened.fields.get("items") if opened is not None else None
                 self._histories[digest] = list(objects_in(items)) if isinstance(items, list) else None
@@ -130,8 +137,28 @@ class CompactedBody:
         maker = self._makers.get(digest)
         return maker is None or maker.find_mismatch(binding) is None
 
-    def restore(self, binding: Binding, report: Report, *, can_read: bool) -> bytes:
-        """Return the body for this target: with the history that it would not have otherwise."""
+    def name_summary(self, digest: str) -> dict[str, tuple[EntryKind, str]]:
+        """Return the names of the entry with the summary of a history; none if it was loaded already."""
+        return {} if digest in self._summaries else self._name("summary", [digest])
+
+    def has_summary(self, digest: str) -> bool:
+        return self._summaries.get(digest) is not None
+
+    def save_summary(self, digest: str, text: str, binding: Binding) -> dict[str, bytes]:
+        """Use a summary in place of a history, and return its entry."""
+        self._summaries[digest] = text
+        return self._vault.seal("summary", digest, {"text": text}, binding)
+
+    def restore(
+        self, binding: Binding, report: Report, *, can_read: bool, summarised: bool = False, limit: int | None = None
+    ) -> bytes:
+        """Return the body for this target: with the history that it would not have otherwise.
+
+        With `summarised`, the history is replaced by its summary. With a `limit`, its oldest parts are left out, so
+        that the body has about so many bytes.
+        """
+        self.restored = None
+        self._summarised, self._limit = summarised, limit
         report.extend(self._report.findings)
         items = self._restore(self._items, binding, report, can_read)
         return self._body if items is self._items else self._encode(items)
@@ -151,8 +178,8 @@ class CompactedBody:
             if history is not None:
                 earlier = self._restore(history, binding, report, can_read, is_history=True)
                 before, after = items[:position], items[position:]
-                count = f"{len(history):,} items" if len(history) != 1 else "one item"
-                report.add("supplied", f"compaction: {count} that it stands for restored", subject="compaction")
+                if not is_history:
+                    earlier = self._fit(digest, earlier, report)
                 return [*_merge(earlier, before, self._form), *_without(after, [0], self._form)]
             if can_read and not is_history:
                 # The same API, but another account: the blob must not be sent there.
@@ -162,6 +189,36 @@ class CompactedBody:
                 rest = _without(items, [position], self._form)
                 items = [*rest[:position], {"role": "user", "content": text}, *rest[position:]]
         return items
+
+    def _fit(self, digest: str, history: list[JsonObject], report: Report) -> list[JsonObject]:
+        """Return a history as it is sent: whole, as its summary, or without its oldest parts."""
+        self.restored = digest, history
+        count = f"{len(history):,} items" if len(history) != 1 else "one item"
+        summary = self._summaries.get(digest) if self._summarised else None
+        if summary is not None:
+            why = f"compaction: {count} that it stands for summarised: they do not fit the model's context"
+            report.add("compressed", why, subject="compaction", level="changed")
+            return [{"role": "user", "content": TEXTS.summary.format(content=summary)}]
+        if self._limit is not None:
+            kept = _drop_oldest(history, self._limit - len(self._body), self._form)
+            why = f"compaction: {len(history) - len(kept):,} of {count} that it stands for dropped: they do not fit"
+            report.add("dropped", f"{why} the model's context", subject="compaction")
+            return kept
+        report.add("supplied", f"compaction: {count} that it stands for restored", subject="compaction", level="note")
+        return history
+
+
+def _drop_oldest(history: Sequence[JsonObject], limit: int, form: CompactionForm) -> list[JsonObject]:
+    """Return the newest items, from a message of the user on, that have at most this size in bytes."""
+    size, start = 0, len(history)
+    for position in reversed(range(len(history))):
+        size += len(msgspec.json.encode(history[position]))
+        if size > limit:
+            break
+        results = [part for part in objects_in(history[position].get("content")) if part.get("type") == "tool_result"]
+        if history[position].get("role") == "user" and not results:
+            start = position
+    return [{"role": "user", "content": TEXTS.lost_history}, *history[start:]]
 
 
 def _open_own(items: list[JsonObject], form: CompactionForm, vault: Vault, report: Report) -> list[JsonObject]:

@@ -6,8 +6,9 @@ caller asks for a compaction and the target has none, its model writes a summary
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from msgspec import Raw
@@ -26,20 +27,24 @@ from segue.bridge.compaction import (
 )
 from segue.bridge.reasoning import ReplySealer
 from segue.bridge.reply_relay import ReplyRelay
-from segue.bridge.summary import Summary, add_usage
+from segue.bridge.summary import MAX_SECONDS, Summary, add_usage
 from segue.canonical.blocks import Native, Opaque
 from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Reply, Request, Usage
-from segue.errors import RemoteProtocolError
+from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.ids import IdMap
+from segue.wire.json_values import JsonObject
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find_wire_or_server
 from segue.wire.stream.events import reply_events
 
 _CHAT = "openai-chat"
+_BYTES_PER_TOKEN = 4
+# The part of the context that a body with a restored history may have; the rest is for the reply.
+_ROOM_SHARE = 0.8
 
 
 class CompactionRelay(ReplyRelay):
@@ -48,6 +53,13 @@ class CompactionRelay(ReplyRelay):
     _compacted: CompactedBody | None = None
     _request: CompactionRequest | None = None
     _summary: Summary | None = None
+    _summarised: str | None = None
+    """The compaction whose history is summarised, so that it fits the target's context."""
+    _failed_at = ""
+    """The target that wrote no summary."""
+    _deadline = inf
+    _spent = Usage()
+    """What finished and failed summaries of histories took."""
 
     def _start(self) -> list[Action]:
         self._restored = Report()
@@ -67,12 +79,18 @@ class CompactionRelay(ReplyRelay):
 
     @property
     def usage(self) -> Usage | None:
-        if self._summary is None:
-            return super().usage
-        return add_usage(self._summary.usage, None if self._summary.is_complete else super().usage)
+        usage = super().usage
+        if self._summary is not None:
+            usage = add_usage(self._summary.usage, None if self._summary.is_complete else usage)
+        return usage if self._spent == Usage() else add_usage(self._spent, usage)
+
+    @property
+    def summary_usage(self) -> Usage | None:
+        summary = self._spent if self._summary is None else add_usage(self._spent, self._summary.usage)
+        return None if summary == Usage() else summary
 
     def _prepare(self) -> list[Action]:
-        self._summary = None
+        self._summary = self._summarised = None
         self._request = find_compaction_request(self.wire, self._caller.api_path.operation, self._given)
         body = self._given
         if may_have_compactions(self.wire, body):
@@ -83,10 +101,41 @@ class CompactionRelay(ReplyRelay):
                 return self._load_compacted(self._compacted, missing)
             self._restored = Report()
             body = self._compacted.restore(binding, self._restored, can_read=can_read)
+            if self._request is None and self._compacted.restored is not None and len(body) > self._room:
+                return self._fit(self._compacted, *self._compacted.restored)
+        return self._send_body(body)
+
+    def _send_body(self, body: bytes) -> list[Action]:
         if self._request is not None and not self._is_native:
             return self._summarise(body, self._request)
         self._use_body(body if self._request is None else self._request.native_body(body))
         return self._restore_reasoning()
+
+    @property
+    def _room(self) -> float:
+        """About how many bytes the context of the target has room for."""
+        context = self._selection.current.context
+        return inf if context is None else context * _BYTES_PER_TOKEN * _ROOM_SHARE
+
+    def _fit(self, compacted: CompactedBody, digest: str, history: Sequence[JsonObject]) -> list[Action]:
+        """Send the summary of a restored history that is too long for the target, or only its newest part."""
+        endpoint = self._selection.current
+        missing = compacted.name_summary(digest)
+        if missing:
+            return self._load_compacted(compacted, missing)
+        self._restored = Report()
+        binding, can_read = bind_endpoint(endpoint), self._is_native
+        body = compacted.restore(binding, self._restored, can_read=can_read, summarised=True)
+        if compacted.has_summary(digest):
+            return self._send_body(body)
+        if self._failed_at == endpoint.name:
+            self._restored, limit = Report(), int(self._room)
+            return self._send_body(compacted.restore(binding, self._restored, can_read=can_read, limit=limit))
+        messages = self.wire.parse_request({self.wire.conversation_key: [*history]}).messages
+        self._summary = Summary(messages, endpoint)
+        self._summarised = digest
+        self._deadline = self._settings.now().timestamp() + MAX_SECONDS
+        return self._send_part(self._summary)
 
     @property
     def _is_native(self) -> bool:
@@ -131,6 +180,7 @@ class CompactionRelay(ReplyRelay):
             error = ApiError(400, "There is nothing to summarize.", code=request.form.empty_code, error_kind="invalid")
             return self.respond_error(error)
         self._summary = Summary(messages, self._selection.current, request.instructions)
+        self._deadline = self._settings.now().timestamp() + MAX_SECONDS
         return self._send_part(self._summary)
 
     def _send_part(self, summary: Summary) -> list[Action]:
@@ -161,9 +211,25 @@ class CompactionRelay(ReplyRelay):
         except RemoteProtocolError as error:
             return self._end_attempt(attempt.protocol_error(error))
         if not summary.is_complete:
-            return self._send_part(summary)
-        self._selection.succeed()
-        return self._respond_compaction(summary)
+            late = self._settings.now().timestamp() > self._deadline
+            return self._end_attempt(self._late_error(attempt)) if late else self._send_part(summary)
+        if self._summarised is None or self._compacted is None:
+            self._selection.succeed()
+            return self._respond_compaction(summary)
+        self._spent = add_usage(self._spent, summary.usage)
+        entries = self._compacted.save_summary(self._summarised, summary.text, bind_endpoint(attempt.endpoint))
+        return [*([Save(entries)] if entries else []), *self._prepare()]
+
+    def _late_error(self, attempt: Attempt) -> ProviderError:
+        return attempt.protocol_error(RemoteProtocolError(f"no summary of the conversation within {MAX_SECONDS:g} s"))
+
+    def _end_attempt(self, error: ProviderError) -> list[Action]:
+        if self._summary is None or self._summarised is None:
+            return super()._end_attempt(error)
+        # Without a summary, the newest part of the history is better than an error.
+        self._spent = add_usage(self._spent, self._summary.usage)
+        self._failed_at = self._selection.current.name
+        return self._prepare()
 
     def _respond_compaction(self, summary: Summary) -> list[Action]:
         """Answer with one compaction that holds the summary."""

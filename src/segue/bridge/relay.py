@@ -86,6 +86,11 @@ class Relay(ABC):
         return None
 
     @property
+    def summary_usage(self) -> Usage | None:
+        """The token counts of summaries of the conversation, which are part of `usage`."""
+        return None
+
+    @property
     def finish(self) -> Finish | None:
         """Why the reply ended; None if it has not."""
         return None

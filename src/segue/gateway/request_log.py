@@ -46,6 +46,8 @@ class RequestRecord(Struct):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+    summary: int = 0
+    """The tokens in and out of summaries of the conversation, which are part of `input` and `output`."""
     findings: dict[str, int] = {}
     finish: str = ""
     error: str = ""
@@ -68,6 +70,8 @@ class RequestRecord(Struct):
             self.error = "the request is not valid"
         if relay.usage is not None:
             self.add_usage(relay.usage)
+        if relay.summary_usage is not None:
+            self.summary = relay.summary_usage.input + relay.summary_usage.output
         if relay.report is not None:
             self.findings = dict(Counter(finding.level for finding in relay.report.findings))
 
@@ -128,6 +132,8 @@ def _format(record: RequestRecord) -> str:
     if record.input or record.output:
         cached = f" ({record.cache_read} cached)" if record.cache_read else ""
         parts.append(f"{record.input} in{cached}, {record.output} out")
+    if record.summary:
+        parts.append(f"{record.summary} of them for a summary")
     findings = [f"{number} {level}" for level, number in record.findings.items() if level != "note"]
     if findings:
         parts.append(", ".join(findings))
