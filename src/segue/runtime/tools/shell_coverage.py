@@ -130,6 +130,12 @@ def _read_table() -> dict[str, _Row]:
     return rows
 
 
+@cache
+def _list_parents() -> frozenset[str]:
+    """Return the programs and subcommands that have subcommands of their own in the table."""
+    return frozenset(key[: space.start()] for key in _read_table() for space in re.finditer(" ", key))
+
+
 def _make_row(operands: str, options: str, section: str) -> _Row:
     kinds, _, after = (part.split() for part in operands.partition("with"))
     patterns: dict[str, list[str] | None] = {} if "code" in kinds else {"--help": None, "--version": None}
@@ -273,7 +279,7 @@ class _Check:
                 if self._is_open(word, row):
                     self.uncovered.append(word.text)
         elif self._is_open(word, row) or not row.covers_operand(word.text, self._count, self._options):
-            is_parent = any(key.startswith(f"{self.key} ") for key in _read_table())
+            is_parent = self.key in _list_parents()
             if not self._count and self._may_have_value and is_parent:
                 # The value of an option that is not listed, before the subcommand.
                 self.uncovered.append(word.text)
