@@ -34,12 +34,10 @@ QUICK := tests/canonical tests/render tests/view tests/conformance/test_rules.py
   tests/properties/test_properties.py::test_chaotic_body_becomes_valid \
   tests/properties/test_properties.py::test_round_trip_keeps_every_interaction
 
-# What `make soak` runs whole: properties, state machines, killed writers, and the matrices of which `make test` runs a
-# sample (`tests/budget.py`). Of the other folders it runs the properties.
-SOAK := tests/properties tests/store tests/runtime/test_scheduler_machine.py tests/runtime/test_cancellation.py \
-  tests/conversations/test_conversations.py tests/catalog/test_unknown_payloads.py tests/streams/test_complexity.py \
-  tests/streams/test_api_pairs.py tests/streams/test_failed_replies.py tests/emulator/test_vendor_switching.py \
-  tests/emulator/test_error_texts_claude_gemini.py tests/transport
+# What `make soak` runs whole: properties, state machines, killed writers, and each file that tries a sample of its rows
+# in `make test` (`tests/budget.py`). Of the other files it runs the properties.
+SOAK = tests/properties tests/store tests/transport tests/sessions/test_killed_moves.py tests/runtime/test_scheduler_machine.py \
+  $(shell grep -rlE '^from tests.budget import .*(sample|SOAK)' tests --include='test_*.py')
 
 # Each worker begins with one half of the tests in their order, so most files and their fixtures are set up once.
 WORKERS := -n 2 --dist worksteal
