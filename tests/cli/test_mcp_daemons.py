@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.budget import sample
 from tests.cli.process import SEGUE, environment
 from tests.cli.project import Project
 from tests.interrupts import default_interrupt
@@ -60,8 +62,10 @@ def test_processes_of_a_server_end_with_a_run(project: Project, arguments: tuple
         wait_for_the_end(project)
 
 
-@pytest.mark.parametrize("kind", ["old", "silent"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+SIGNALS = product((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL), ("old", "silent"))
+
+
+@pytest.mark.parametrize(("number", "kind"), [*sample(SIGNALS, 3)])
 def test_processes_of_a_server_end_after_a_signal(project: Project, number: signal.Signals, kind: str) -> None:
     with start_segue(project, kind, "chat", "--emulated") as started:
         assert len(living(project.folder)) == len(ESCAPES)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from segue.emulator import Emulator, start
+from tests.budget import sample
 from tests.cli.gateway_process import serving
 from tests.cli.process import ProcessResult, is_one_line_error
 from tests.cli.project import KEY, Project
@@ -39,6 +40,8 @@ CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
     "raw routes only": ('[[gateway.passthrough]]\npath = "/v1/embeddings"\nprovider = "vllm"\n', REFUSED, REAL),
 }
 EVERY_CONFIGURATION = pytest.mark.parametrize("name", CONFIGURATIONS)
+# What the option decides, whatever is configured.
+SOME_CONFIGURATIONS = [pytest.mark.parametrize("name", [*sample(CONFIGURATIONS, 4, start=start)]) for start in (0, 2)]
 NOTE = "no API key is set and nothing is configured: the models are emulated, and their replies are invented"
 # What the reason of a refusal names.
 REASONS = {
@@ -140,7 +143,7 @@ def test_doctor_and_models_say_the_same(project: Project, name: str) -> None:
         assert ("emulated models are used" in models.err) == (expected == EMULATED)
 
 
-@EVERY_CONFIGURATION
+@SOME_CONFIGURATIONS[0]
 def test_emulated_by_request(project: Project, name: str) -> None:
     with start("openai-chat") as emulator:
         configure(project, name, emulator)
@@ -153,7 +156,7 @@ def test_emulated_by_request(project: Project, name: str) -> None:
         assert emulator.requests == []
 
 
-@EVERY_CONFIGURATION
+@SOME_CONFIGURATIONS[1]
 def test_model_of_the_command_line_is_never_emulated(project: Project, name: str) -> None:
     with start("openai-chat", script="say Yes, really.", keys=["local"]) as emulator:
         configure(project, name, emulator)

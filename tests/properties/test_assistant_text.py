@@ -77,7 +77,7 @@ def check_assistant_texts(body: Any, converted: Any, target: str) -> None:
 
 @pytest.mark.parametrize(("number", "case"), [*enumerate(CASES)], ids=[case.name for case in CASES])
 def test_conversations(number: int, case: Any) -> None:
-    for target, policy in sample(product(WIRES, POLICIES), 3, start=number):
+    for target, policy in sample(product(WIRES, POLICIES), 9, start=number):
         if target == case.source:
             continue
         try:

@@ -89,7 +89,7 @@ def replay(body: dict[str, Any], all_items: Sequence[Items], style: str, **job: 
 
 @SOME_PAIRS[2]
 def test_continued_bodies_equal_the_whole(source: str, target: str) -> None:
-    @examples(20, items=len(PAIRS[2]))
+    @examples(10, items=len(PAIRS[2]))
     @given(data=st.data())
     def run(data: st.DataObject) -> None:
         plain = source in BUILDERS and data.draw(st.integers(0, 2)) > 0
