@@ -94,12 +94,12 @@ class Copy:
             yield json.loads(process.stdout.readline())
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=100)
 
 
 def post(url: str, body: object, **headers: str) -> tuple[int, dict]:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=100)
     try:
         connection.request("POST", parts.path, json.dumps(body), {"content-type": "application/json", **headers})
         response = connection.getresponse()

@@ -190,7 +190,7 @@ def test_provider_counts_a_converted_request(api: str) -> None:
 
 def post(url: str, data: bytes) -> bytes:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=100)
     keys = {"x-api-key": "k", "x-goog-api-key": "k", "authorization": "Bearer k", "anthropic-version": "2023-06-01"}
     try:
         connection.request("POST", parts.path, data, {"content-type": "application/json", **keys})

@@ -79,7 +79,7 @@ seen = {{"arguments": arguments, "variables": variables, "folder": folder, "entr
 for header in ({{"x-goog-api-key": key}}, {{"x-api-key": "wrong"}}, {{}}):
     request = urllib.request.Request(url, json.dumps(body).encode(), {{"content-type": "application/json", **header}})
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=100) as response:
             seen["replies"].append(response.status)
     except urllib.error.HTTPError as error:
         seen["replies"].append(error.code)

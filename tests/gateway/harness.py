@@ -22,7 +22,7 @@ from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySetting
 from segue.wire.registry import WIRES
 
 KEYS = EnvelopeKeys(b"k" * 32)
-_PATIENCE = 60.0
+_PATIENCE = 100.0
 
 
 class Running:

@@ -30,7 +30,7 @@ CHAT = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 
 def post(url: str, key: str) -> httpx2.Response:
     headers = {"authorization": f"Bearer {key}"}
-    return httpx2.post(f"{url}/v1/chat/completions", json=CHAT, headers=headers, timeout=60)
+    return httpx2.post(f"{url}/v1/chat/completions", json=CHAT, headers=headers, timeout=100)
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgres"])

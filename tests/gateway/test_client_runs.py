@@ -70,7 +70,7 @@ def replay(recorded: Cell, cell: Cell) -> tuple[Script, str]:
         for request in load_sample(recorded):
             body = json.dumps(fill_references(request.body, replies))
             gateway.server.table.override([models[prompt_of(body)]])
-            response = httpx2.post(gateway.url + request.path, content=body, headers=request.headers, timeout=30)
+            response = httpx2.post(gateway.url + request.path, content=body, headers=request.headers, timeout=100)
             values = find_values(response.text)
             assert not {(key, value) for key in IDS for value in values.get(key, ())} & given
             given |= {(key, value) for key in IDS for value in values.get(key, ())}

@@ -22,7 +22,7 @@ FIRST, SECOND = model_of("openai-chat"), model_of("anthropic")
 ANSWER = (TextStep("Hello back."),)
 OVERLOADED = (ErrorStep(529, "Overloaded."),)
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-_PATIENCE = 60
+_PATIENCE = 100
 
 
 class Clock:

@@ -33,11 +33,11 @@ SURFACES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def post(gateway: Running, path: str, body: Any, **headers: str) -> httpx2.Response:
-    return httpx2.post(gateway.url + path, json=body, headers=headers, timeout=30)
+    return httpx2.post(gateway.url + path, json=body, headers=headers, timeout=100)
 
 
 def get(gateway: Running, path: str, **headers: str) -> httpx2.Response:
-    return httpx2.get(gateway.url + path, headers=headers, timeout=30)
+    return httpx2.get(gateway.url + path, headers=headers, timeout=100)
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -219,7 +219,7 @@ def test_upstream_errors_have_the_form_of_the_callers_api() -> None:
 def test_large_and_broken_bodies() -> None:
     with running_gateway({"anthropic": HELLO}, timeout=5) as gateway:
         parts = urlsplit(gateway.url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=100)
         for body, status in ((b"{", 400), (b"[]", 400), (b"", 400), (b'{"model": 5}', 400), (b"\xff", 400)):
             connection.request("POST", "/v1/chat/completions", body)
             response = connection.getresponse()
@@ -248,7 +248,7 @@ def test_uvloop_is_used_if_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_client_that_leaves_cancels_the_request() -> None:
     with running_gateway({"anthropic": "say One.\nwait 1000\nsay Two."}) as gateway:
         with httpx2.stream(
-            "POST", gateway.url + "/v1/chat/completions", json={**CHAT, "stream": True}, timeout=30
+            "POST", gateway.url + "/v1/chat/completions", json={**CHAT, "stream": True}, timeout=100
         ) as response:
             assert next(response.iter_bytes())
         deadline = time.monotonic() + 60

@@ -30,7 +30,7 @@ from tests.gateway.harness import Running, running_gateway
 HELLO = "\n---\n".join(["say Hi there."] * 20)
 CHAT: dict[str, Any] = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 PATH = "/v1/chat/completions"
-PATIENCE = 60.0
+PATIENCE = 100.0
 
 
 def post(gateway: Running, body: Any, path: str = PATH, **headers: str) -> httpx2.Response:

@@ -22,7 +22,7 @@ from tests.gateway.load import Load, count_files
 from tests.gateway.load_provider import MODEL, Upstream, running_upstream
 from tests.gateway.processes import Home
 
-PATIENCE = 60.0
+PATIENCE = 100.0
 STREAMS = 32
 MEGABYTE = 2**20
 BODY = json.dumps(

@@ -110,7 +110,7 @@ def test_sdks_raise_their_exceptions(sdk: str) -> None:
 
 def test_errors_of_bodies_hosts_and_paths() -> None:
     def post(gateway: Running, path: str, **headers: str) -> httpx2.Response:
-        return httpx2.post(gateway.url + path, content=b"x" * 2000, headers=headers, timeout=30)
+        return httpx2.post(gateway.url + path, content=b"x" * 2000, headers=headers, timeout=100)
 
     with running_gateway({"anthropic": HELLO}, pending_mb=1000 / 2**20) as gateway:
         forms: dict[str, Callable[[Any], Any]] = {

@@ -166,7 +166,7 @@ def send_raw(url: str, *headers: str) -> int:
     """Return the status of a request whose target and headers are sent as they are."""
     parts = urlsplit(url)
     target = url.partition(parts.netloc)[2]
-    with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+    with socket.create_connection((parts.hostname, parts.port), timeout=100) as connection:
         head = [f"GET {target} HTTP/1.1", "host: localhost", "connection: close", *headers, "", ""]
         connection.sendall("\r\n".join(head).encode("latin-1"))
         return int(connection.makefile("rb").readline().split()[1])
@@ -253,7 +253,7 @@ def test_no_url_of_a_client_is_fetched(target: str) -> None:
         upstream,
     ):
         parts = urlsplit(gateway.url)
-        with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+        with socket.create_connection((parts.hostname, parts.port), timeout=100) as connection:
             connection.sendall(f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
             status = int(connection.makefile("rb").readline().split()[1])
         # The server drops the host of an absolute form; its path is passed on to the provider alone.
@@ -268,7 +268,7 @@ def test_both_bodies_are_streamed() -> None:
     def echo(handler: Handler) -> None:
         handler.begin_chunks("audio/mpeg")
         handler.write_chunk(b"one")
-        assert first.wait(30)
+        assert first.wait(100)
         handler.write_chunk(b"two")
         handler.write_chunk(b"")
 
@@ -277,7 +277,7 @@ def test_both_bodies_are_streamed() -> None:
             yield b"x" * 2**16
 
     with raw_gateway(echo, passthrough=(RawRouteSettings("/v1/audio", "vendor"),)) as (gateway, upstream):
-        with httpx2.stream("POST", f"{gateway.url}/v1/audio/speech", content=body(), timeout=30) as response:
+        with httpx2.stream("POST", f"{gateway.url}/v1/audio/speech", content=body(), timeout=100) as response:
             chunks = response.iter_raw()
             assert next(chunks) == b"one"
             first.set()
@@ -297,7 +297,7 @@ def test_upload_is_passed_on_before_it_is_complete() -> None:
             reached.set()
             yield b"]"
 
-        assert httpx2.post(f"{gateway.url}/v1/embeddings", content=body(), timeout=60).status_code == 200
+        assert httpx2.post(f"{gateway.url}/v1/embeddings", content=body(), timeout=100).status_code == 200
         assert reached.is_set()
 
 
@@ -308,16 +308,16 @@ def test_client_that_leaves_cancels_the_request() -> None:
             handler.write_chunk(b": wait\n\n" * 1000)
 
     with raw_gateway(answer) as (gateway, upstream):
-        with httpx2.stream("POST", f"{gateway.url}/v1/embeddings", json={}, timeout=30) as response:
+        with httpx2.stream("POST", f"{gateway.url}/v1/embeddings", json={}, timeout=100) as response:
             assert next(response.iter_raw())
-        assert upstream.closed.wait(30)
+        assert upstream.closed.wait(100)
         gateway.wait_for_log("; 499;")
 
 
 def test_large_uploads_are_refused() -> None:
     raw = (RawRouteSettings("/v1/files", "vendor", max_mb=1),)
     with raw_gateway(passthrough=raw) as (gateway, _):
-        response = httpx2.post(f"{gateway.url}/v1/files", content=(b"x" * 2**18 for _ in range(8)), timeout=30)
+        response = httpx2.post(f"{gateway.url}/v1/files", content=(b"x" * 2**18 for _ in range(8)), timeout=100)
         assert response.status_code == 413
         assert "1,048,576" in response.json()["error"]["message"]
 
@@ -359,7 +359,7 @@ def test_response_that_breaks_is_cut_off() -> None:
 
     with raw_gateway(answer) as (gateway, _):
         with pytest.raises(httpx2.RemoteProtocolError):
-            httpx2.post(f"{gateway.url}/v1/embeddings", json={}, timeout=30)
+            httpx2.post(f"{gateway.url}/v1/embeddings", json={}, timeout=100)
         gateway.wait_for_log("vendor can't be reached")
 
 

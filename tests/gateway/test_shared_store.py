@@ -106,7 +106,7 @@ def test_reload_reaches_all_workers(tmp_path: Path) -> None:
 
 
 def models(url: str) -> list[str]:
-    return httpx2.get(f"{url}/readyz", timeout=30).json()["models"]
+    return httpx2.get(f"{url}/readyz", timeout=100).json()["models"]
 
 
 def test_several_workers_need_a_store(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_sigterm_under_load_loses_no_reply(place: str, workers: str, tmp_path: P
 
 
 def state(gateway: Running) -> tuple[str, str]:
-    metrics = httpx2.get(f"{gateway.url}/metrics", timeout=60).text
+    metrics = httpx2.get(f"{gateway.url}/metrics", timeout=100).text
     [up] = [line for line in metrics.splitlines() if line.startswith("segue_store_up")]
-    return httpx2.get(f"{gateway.url}/readyz", timeout=60).json()["store"], up
+    return httpx2.get(f"{gateway.url}/readyz", timeout=100).json()["store"], up
 
 
 def test_store_that_is_removed_is_created_anew(tmp_path: Path) -> None:

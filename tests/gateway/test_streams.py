@@ -109,14 +109,14 @@ def test_stream_ends_at_the_last_event_of_the_provider(api: str, caller: str) ->
         handler.begin_chunks()
         for payload in STREAMS[api]:
             handler.write_chunk(event(payload))
-        assert released.wait(60)
+        assert released.wait(100)
         handler.write_chunk(b"")
 
     body = {"/v1/responses": {"model": "any", "input": "Hello"}}.get(caller, {**CHAT, "max_tokens": 100})
     with plain_gateway(api, answer) as (gateway, _):
         try:
             # Without the end at the last event, the test ends with the timeout of the client.
-            response = httpx2.post(gateway.url + caller, json={**body, "stream": True}, timeout=30)
+            response = httpx2.post(gateway.url + caller, json={**body, "stream": True}, timeout=100)
         finally:
             released.set()
         assert response.status_code == 200
@@ -138,7 +138,7 @@ def test_connection_is_used_again_after_the_last_event() -> None:
     with plain_gateway("openai-chat", answer) as (gateway, upstream):
         for _ in range(5):
             body = {**CHAT, "max_tokens": 100, "stream": True}
-            assert httpx2.post(f"{gateway.url}/v1/messages", json=body, timeout=30).status_code == 200
+            assert httpx2.post(f"{gateway.url}/v1/messages", json=body, timeout=100).status_code == 200
             wait_until(lambda: gateway.log.count("; 200;") == len(upstream.requests))
         assert len(ports) == 1
 
@@ -147,9 +147,9 @@ def test_connection_is_used_again_after_the_last_event() -> None:
 def test_converted_replies_have_the_time(stream: bool) -> None:
     before = int(time.time())
     with running_gateway({"anthropic": "\n---\n".join(["say Hi."] * 4)}) as gateway:
-        chat = httpx2.post(f"{gateway.url}/v1/chat/completions", json={**CHAT, "stream": stream}, timeout=30)
+        chat = httpx2.post(f"{gateway.url}/v1/chat/completions", json={**CHAT, "stream": stream}, timeout=100)
         responses = httpx2.post(
-            f"{gateway.url}/v1/responses", json={"model": "any", "input": "Hello", "stream": stream}, timeout=30
+            f"{gateway.url}/v1/responses", json={"model": "any", "input": "Hello", "stream": stream}, timeout=100
         )
     after = int(time.time())
     if not stream:
@@ -168,7 +168,7 @@ def test_client_that_leaves_closes_the_connection_to_the_provider() -> None:
     def answer(handler: Handler) -> None:
         handler.begin_chunks()
         handler.write_chunk(event(CHAT_EVENTS[0]))
-        handler.connection.settimeout(60)
+        handler.connection.settimeout(100)
         # Reading returns nothing as soon as the gateway has closed the connection.
         if handler.rfile.read(1) == b"":
             handler.upstream.closed.set()
@@ -176,10 +176,10 @@ def test_client_that_leaves_closes_the_connection_to_the_provider() -> None:
 
     with plain_gateway("openai-chat", answer) as (gateway, upstream):
         with httpx2.stream(
-            "POST", f"{gateway.url}/v1/chat/completions", json={**CHAT, "stream": True}, timeout=30
+            "POST", f"{gateway.url}/v1/chat/completions", json={**CHAT, "stream": True}, timeout=100
         ) as response:
             next(response.iter_bytes())
-        assert upstream.closed.wait(30)
+        assert upstream.closed.wait(100)
 
 
 def test_slow_client_slows_the_provider_down() -> None:
@@ -199,7 +199,7 @@ def test_slow_client_slows_the_provider_down() -> None:
     with plain_gateway("openai-chat", answer) as (gateway, upstream):
         parts = urlsplit(gateway.url)
         data = json.dumps({**CHAT, "max_tokens": 9, "stream": True}).encode()
-        with socket.create_connection((parts.hostname, parts.port), timeout=60) as connection:
+        with socket.create_connection((parts.hostname, parts.port), timeout=100) as connection:
             head = f"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(data)}\r\n\r\n"
             connection.sendall(head.encode() + data)
             assert connection.recv(100)
@@ -208,4 +208,4 @@ def test_slow_client_slows_the_provider_down() -> None:
                 last = sent[0]
                 time.sleep(0.5)
             assert last < size / 2
-        assert upstream.closed.wait(60)
+        assert upstream.closed.wait(100)

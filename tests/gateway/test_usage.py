@@ -95,13 +95,13 @@ def test_a_gateway_writes_what_is_read(tmp_path: Path) -> None:
 
         def post(path: str, **fields: object) -> int:
             body = {"model": "both", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 9, **fields}
-            return httpx2.post(gateway.url + path, json=body, timeout=30).status_code
+            return httpx2.post(gateway.url + path, json=body, timeout=100).status_code
 
         assert [post("/v1/messages") for _ in range(3)] == [200, 200, 400]
         assert post("/v1/messages/count_tokens") == 200
         assert post("/v1/messages", model=5) == 400
-        assert httpx2.get(gateway.url + "/v1/models", timeout=30).status_code == 200
-        metrics = httpx2.get(gateway.url + "/metrics", timeout=30).text
+        assert httpx2.get(gateway.url + "/v1/models", timeout=100).status_code == 200
+        metrics = httpx2.get(gateway.url + "/metrics", timeout=100).text
         assert 'segue_fallbacks_total{route="both 0"} 1' in metrics
         gateway.wait_for_log("both → test-kimi/")
     assert file.stat().st_mode & 0o777 == 0o600

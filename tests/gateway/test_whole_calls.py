@@ -24,7 +24,7 @@ WHOLE: ReplySteps = (TEXT, CallStep("read", {"path": "alpha.txt"}), CallStep("re
 
 
 def stream(gateway: Running) -> str:
-    return httpx2.post(f"{gateway.url}/v1/chat/completions", json=BODY, timeout=30).text
+    return httpx2.post(f"{gateway.url}/v1/chat/completions", json=BODY, timeout=100).text
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -455,8 +455,8 @@ async def open_http(*models: str, is_async: bool, library: Any = httpx2, **optio
 
         sync_class, async_class = twin.Transport, twin.AsyncTransport
     if is_async:
-        async with library.AsyncClient(transport=async_class(*models, **options), timeout=30) as http:
+        async with library.AsyncClient(transport=async_class(*models, **options), timeout=100) as http:
             yield http
     else:
-        with library.Client(transport=sync_class(*models, **options), timeout=30) as http:
+        with library.Client(transport=sync_class(*models, **options), timeout=100) as http:
             yield http

@@ -55,8 +55,8 @@ def test_two_transports_never_share_thoughts(caller: str, upstream: str) -> None
     def talk(name: str) -> list[str]:
         with start(api, script=script_of(name), seed=ord(name)) as emulator:
             options = options_for({"upstream": emulator}, memory=memory)
-            with httpx2.Client(transport=Transport(f"upstream/{model}", **options), timeout=30) as http:
-                barrier.wait(30)
+            with httpx2.Client(transport=Transport(f"upstream/{model}", **options), timeout=100) as http:
+                barrier.wait(100)
                 assert CALLERS[caller](http, False) == "Done."
             return _thoughts(api, emulator.requests)
 
@@ -74,7 +74,7 @@ def test_two_conversations_on_one_transport_never_share_thoughts(caller: str, up
     both = [turn.replace("A thought", f"{name} thought") for turn in turns for name in "AB"]
     with start(api, script="\n---\n".join(both)) as emulator:
         options = options_for({"upstream": emulator})
-        with httpx2.Client(transport=Transport(f"upstream/{model}", **options), timeout=30) as shared:
+        with httpx2.Client(transport=Transport(f"upstream/{model}", **options), timeout=100) as shared:
             turnstile = [Turnstile(shared, number) for number in range(2)]
             turnstile[0].next, turnstile[1].next = turnstile[1], turnstile[0]
             with ThreadPoolExecutor(2) as pool:
@@ -93,7 +93,7 @@ class Turnstile(httpx2.BaseTransport):
         self.turn = Semaphore(1 - number)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        assert self.turn.acquire(timeout=30)
+        assert self.turn.acquire(timeout=100)
         try:
             response = self._transport.handle_request(request)
             response.read()

@@ -30,12 +30,12 @@ LIBRARIES = pytest.mark.parametrize("library", [httpx2, httpx], ids=["httpx2", "
 
 def sync_client(library: Any, *models: str, **options: Any) -> Any:
     transport = (Transport if library is httpx2 else twin.Transport)(*models, **options)
-    return library.Client(transport=transport, timeout=30)
+    return library.Client(transport=transport, timeout=100)
 
 
 def loop_client(library: Any, *models: str, **options: Any) -> Any:
     transport = (AsyncTransport if library is httpx2 else twin.AsyncTransport)(*models, **options)
-    return library.AsyncClient(transport=transport, timeout=30)
+    return library.AsyncClient(transport=transport, timeout=100)
 
 
 # ------------------------------------------------------------------------------------------------------- both libraries
@@ -242,10 +242,10 @@ def watched() -> Any:
 
     thread = threading.Thread(target=lambda: asyncio.run(listen()))
     thread.start()
-    ready.wait(30)
+    ready.wait(100)
     yield server
     stop.set()
-    thread.join(30)
+    thread.join(100)
 
 
 @LIBRARIES
@@ -255,7 +255,7 @@ def test_closed_response_closes_the_request_to_the_provider(watched: Watched, li
             "POST", "https://x.example/v1/messages", json={**BODY, "max_tokens": 9, "stream": True}
         ) as one:
             assert "message_start" in next(one.iter_text())
-        assert watched.left.wait(30)
+        assert watched.left.wait(100)
 
 
 @LIBRARIES
@@ -276,7 +276,7 @@ def test_cancelled_task_closes_the_request_to_the_provider(watched: Watched, lib
             task = asyncio.create_task(read())
             assert await asyncio.to_thread(watched.reached.wait, 30)
             if stream:
-                await asyncio.wait_for(begun.wait(), 30)
+                await asyncio.wait_for(begun.wait(), 100)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -63,7 +63,7 @@ def measure(caller: str, upstream: str, *, stream: bool, **options: Any) -> Meas
     api, model = UPSTREAMS[upstream]
     with start(api, script=SCRIPT) as emulator:
         transport = Transport(f"upstream/{model}", **options_for({"upstream": emulator}, **options))
-        with httpx2.Client(transport=transport, timeout=30) as http:
+        with httpx2.Client(transport=transport, timeout=100) as http:
             assert CALLERS[caller](http, stream) == "Done."
         return judge(emulator)
 
