@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -273,9 +275,26 @@ def test_files_are_created_for_their_owner_in_few_places() -> None:
     assert found == {"private_files.py", "runtime/sandbox.py", "store/sqlite_file.py"}
 
 
-def test_several_threads_create_one_folder(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        for number in range(100):
-            folder = tmp_path / str(number) / "a" / "b"
-            for made in [pool.submit(make_folder, folder) for _ in range(4)]:
-                made.result()
+def test_folder_may_appear_between_any_two_steps(tmp_path: Path) -> None:
+    """Another thread creates it before one of the lines that `make_folder` runs."""
+    for step in count(1):
+        folder, run = tmp_path / str(step) / "a" / "b", 0
+
+        def create(frame: FrameType, event: str, _: object, folder: Path = folder, step: int = step) -> Any:
+            nonlocal run
+            if event == "line" and frame.f_code is make_folder.__code__:
+                run += 1
+                if run == step:
+                    folder.mkdir(parents=True)
+            return create
+
+        before = sys.gettrace()
+        sys.settrace(create)
+        try:
+            make_folder(folder)
+        finally:
+            sys.settrace(before)
+        assert folder.is_dir()
+        if run < step:
+            break
+    assert step > 5

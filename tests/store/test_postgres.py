@@ -97,8 +97,9 @@ def test_a_transaction_that_stood_still_is_worth_retrying(store, server) -> None
     now = store._now
 
     def stand_still(session) -> int:
+        # A second: if the server ends before this result was read, the client does not get the reason.
         [(pid,)] = session.run(
-            "SELECT pg_backend_pid() FROM set_config('idle_in_transaction_session_timeout', '1', false)"
+            "SELECT pg_backend_pid() FROM set_config('idle_in_transaction_session_timeout', '1000', false)"
         )
         wait_for_end(server, pid)
         return now(session)
