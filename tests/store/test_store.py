@@ -19,6 +19,7 @@ from segue.store.events import Event, Forked, MessageAdded, Renamed, Sent, Switc
 from segue.store.lease_owner import has_ended, new_owner
 from segue.store.rows import row_checksum
 from segue.store.sql import SqlSession, SqlStore
+from tests.budget import sample
 from tests.store.conftest import Engine
 from tests.store.sample_events import EACH_KIND, result_event, user_event
 
@@ -423,7 +424,7 @@ def test_fork_writes_the_same_number_of_rows_for_any_length(engine: Engine) -> N
     assert written == [1, 1]
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(5), 3)))
+@pytest.mark.parametrize("order", [*sample(itertools.permutations(range(5), 3), 7)])
 def test_forks_keep_their_events_when_others_are_deleted(engine: Engine, order: tuple[int, ...]) -> None:
     """A tree of five: forks at several events, forks of forks before and after the point where those branched off."""
     store = engine.open()

@@ -77,7 +77,7 @@ def show(row: tuple[Any, ...]) -> str:
     return "-".join(str(value).replace(" ", "_") for value in row)
 
 
-ROWS = list(sample(product(NAMES, (False, True), MODELS, FAULTS), 19))
+ROWS = list(sample(product(NAMES, (False, True), MODELS, FAULTS), 31))
 
 
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
@@ -92,7 +92,7 @@ def test_fault_raises_the_exception_of_the_sdk(name: str, is_async: bool, api: s
     assert len(emulator.requests) == 1
 
 
-FALLBACKS = list(sample(product(NAMES, (False, True), MODELS, EARLY), 17))
+FALLBACKS = list(sample(product(NAMES, (False, True), MODELS, EARLY), 37))
 
 
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")

@@ -30,7 +30,7 @@ def _is_whole(row: tuple[str, bool, str, str]) -> bool:
 
 
 # A share without a common divisor with the number of rows of each dimension, so that all values are tried together.
-ROWS = list(sample(filter(_is_whole, product(CALLERS, (False, True), MODELS, ID_KINDS)), 13))
+ROWS = list(sample(filter(_is_whole, product(CALLERS, (False, True), MODELS, ID_KINDS)), 29))
 
 
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
