@@ -146,7 +146,7 @@ PREPARE: dict[str, Callable[[World, str], tuple[SessionFile, SessionFile | None]
 
 
 def main(folder: Path, kind: str, target: str) -> int:
-    """Kill a move before each step, without `make soak` before an eighth of them; return how many were tried."""
+    """Kill a move before each step, without `make soak` before a fourth of them; return how many were tried."""
     live, saved = folder / "live", folder / "saved"
     live.mkdir()
     world = World(live)
@@ -154,7 +154,7 @@ def main(folder: Path, kind: str, target: str) -> int:
     before = world.load(home) if home is not None else None
     shutil.copytree(live, saved, symlinks=True)
     expected = describe(world, world.move(session, target).session)
-    for tried, step in enumerate(sample(count(1), 8, start=len(kind + target))):
+    for tried, step in enumerate(sample(count(1), 4, start=len(kind + target))):
         shutil.rmtree(live)
         shutil.copytree(saved, live, symlinks=True)
         if not run_killed(world, session, target, step):
