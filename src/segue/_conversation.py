@@ -40,6 +40,7 @@ from segue.errors import InputError, require_string, unknown_name_error
 from segue.models import is_other_model, parse_model, resolve_alias
 from segue.render.compaction import is_compaction
 from segue.render.constraints import (
+    TEXTS,
     HostedPolicy,
     IdPolicy,
     OrphanPolicy,
@@ -242,7 +243,7 @@ class Conversation:
         for call_id in self.state.synthetic_calls or ():
             entry = self.state.history.ledger.get(call_id)
             if entry is not None and entry.state == "pending" and not entry.rewound and entry.call.awaited:
-                self.interrupt(entry.call, "interrupted: no result was recorded")
+                self.interrupt(entry.call, TEXTS.no_result)
         self.state.synthetic_calls = None if self.state.sent_request is not None else ()
         self.state.history.mark_sent()
 

@@ -34,7 +34,7 @@ from tests.properties.generators import scenarios
 # A filler stands where a target requires an assistant message between results and the user. Reasoning as text is a
 # choice of the caller.
 _EXEMPT = frozenset(
-    {"filler", "first_user_message", "last_user_message", "reasoning", "reasoning_placeholder", "error"}
+    {"filler", "first_user_message", "last_user_message", "reasoning", "reasoning_placeholder", "error", "no_result"}
 )
 _LABELS = {
     name: re.compile(re.sub(r"\\\{\w+\\\}", ".*", re.escape(text)), re.DOTALL)

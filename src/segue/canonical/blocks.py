@@ -246,15 +246,15 @@ def _mark_edited(native: Native | None) -> Native | None:
 
 AnyBlock = TypeVar("AnyBlock", Text, Thinking, ToolCall, ToolResponse, Media, Code, Opaque)
 
-# Keys of a fragment that stay valid when the content of the block changes.
-HARMLESS_KEYS = frozenset({"cache_control", "cachePoint"})
+# Cache markers: keys of a fragment that stay valid when the content of the block changes.
+CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
 
 
 def edit_block(block: AnyBlock, **changes: Any) -> AnyBlock:
-    """Return the block with other content; only harmless keys of its fragment are kept."""
+    """Return the block with other content; only the cache markers of its fragment are kept."""
     native = block.native
     if native is not None:
-        kept = {key: value for key, value in native.fragment.items() if key in HARMLESS_KEYS}
+        kept = {key: value for key, value in native.fragment.items() if key in CACHE_KEYS}
         native = Native(native.api, kept, intact=False) if kept else None
     return msgspec.structs.replace(block, native=native, **changes)
 

@@ -212,7 +212,9 @@ PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator"
 class TEXTS:
     """All fixed texts that segue inserts into a conversation."""
 
-    interrupted = "[interrupted: no result was recorded]"
+    no_result = "interrupted: no result was recorded"
+    """The reason of a synthetic result, which is stored with it."""
+    interrupted = f"[{no_result}]"
     cancelled = "[cancelled before it finished]"
     denied = "[denied: it did not run]"
     failed = "[failed without a message]"

@@ -73,7 +73,7 @@ def drop_omitted_blocks(blocks: Iterable[Block], report: Report) -> list[Block]:
     return kept
 
 
-def mark_errors(draft: Draft) -> Draft:
+def label_errors(draft: Draft) -> Draft:
     """Mark error results in their text where the API has no error flag; the text of synthetic results already does.
 
     Failed, cancelled and interrupted results without text get a fixed text: some targets reject a flag without text.

@@ -21,7 +21,7 @@ The order matters, because each pass relies on the ones before:
 6.  `order_results`      Results after their calls. Needs complete pairs, and is needed before anything looks at
                          neighbours.
 7.  `filter_reasoning`   Which reasoning is kept. Before `drop_empty`, since a message may have held nothing else.
-8.  `mark_errors`, `place_media`   The content of results and messages. After `order_results`: media go after all
+8.  `label_errors`, `place_media`   The content of results and messages. After `order_results`: media go after all
                          results of their turn.
 9.  `place_system_text`  After `order_results`, so that no system message stands between a call and its result.
     `apply_response_format`   Adds instructions on the response format at the end of the system text.
@@ -49,7 +49,7 @@ from segue.canonical.contents import Contents, summarize
 from segue.canonical.request import Request, Tool
 from segue.render.compaction import replace_compactions
 from segue.render.constraints import Constraints, Policy
-from segue.render.content import drop_empty, drop_omitted, insert_captions, mark_errors, place_media
+from segue.render.content import drop_empty, drop_omitted, insert_captions, label_errors, place_media
 from segue.render.draft import Draft, find_unpaired_ids
 from segue.render.hosted import convert_hosted
 from segue.render.ordering import assign_speakers, order_results
@@ -149,7 +149,7 @@ PASSES: tuple[Pass, ...] = (
     complete_calls,
     order_results,
     filter_reasoning,
-    mark_errors,
+    label_errors,
     place_media,
     place_system_text,
     apply_response_format,
@@ -191,7 +191,7 @@ TRAITS_NEEDED: dict[Pass, frozenset[Trait]] = {
     complete_calls: _traits("unanswered call", "hosted"),
     order_results: _traits(ToolResponse),
     filter_reasoning: _traits(Thinking),
-    mark_errors: _traits("failure"),
+    label_errors: _traits("failure"),
     place_media: _BESIDE_RESULTS | _RESULTS_OUTSIDE | _traits(Media, Opaque),
     place_system_text: _traits("system", "system text"),
     apply_response_format: _traits("response format"),

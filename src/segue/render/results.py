@@ -211,7 +211,6 @@ def _shifts_positions(draft: Draft, message: Message, answered: Collection[str])
 
 
 # Stored with the result.
-_NO_RESULT = "interrupted: no result was recorded"
 _STILL_RUNNING = "still running: there is no result yet"
 
 
@@ -223,4 +222,4 @@ def _make_synthetic(draft: Draft, call: ToolCall) -> ToolResponse:
         return call.respond(TEXTS.running, synthetic=_STILL_RUNNING)
     message = "added an error result for a tool call without a result"
     draft.report.add("synthetic", message, call_id=call.id, subject=call.name)
-    return call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=_NO_RESULT)
+    return call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=TEXTS.no_result)
