@@ -12,7 +12,7 @@ from tests.work import count_work
 PREFIXES = st.text("ab", max_size=8).map(str.encode)
 
 
-@examples(200)
+@examples(50)
 @given(steps=st.lists(st.tuples(PREFIXES, st.integers(0, 3), st.booleans()), max_size=30), data=st.lists(PREFIXES))
 def test_found_are_the_values_whose_prefix_the_data_begin_with(
     steps: list[tuple[bytes, int, bool]], data: list[bytes]
