@@ -75,7 +75,7 @@ def test_every_path_of_make_quick_exists():
 def test_make_docs_runs_every_generator():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     generators = {file.stem for file in (ROOT / "scripts").glob("generate_*.py")}
-    assert set(re.findall(r"python -m scripts\.(\w+)", makefile)) == generators
+    assert set(re.findall(r"python -m scripts\.(generate_\w+)", makefile)) == generators
 
 
 def test_no_import_cycle():
