@@ -72,7 +72,7 @@ _OPENAI_CHOICES = frozenset({"function", "custom"})
 _OPENAI_MODES = frozenset({"auto", "none", "required"})
 
 
-class Host(Struct, frozen=True):
+class BodyApi(Struct, frozen=True):
     """The API that a body is written in, the wire it is based on, and its provider."""
 
     api: str
@@ -97,7 +97,7 @@ def find_item_api(item: Mapping[str, Any]) -> str | None:
     return next((api for key, api in _ITEM_MEMBERS.items() if isinstance(item.get(key), dict)), None)
 
 
-def parse_item(item: JsonObject, host: Host) -> ToolCall | ToolResponse | None:
+def parse_item(item: JsonObject, body_api: BodyApi) -> ToolCall | ToolResponse | None:
     """Parse a call or result in the form of any API; None for any other item."""
     api = find_item_api(item)
     if api is None:
@@ -105,14 +105,14 @@ def parse_item(item: JsonObject, host: Host) -> ToolCall | ToolResponse | None:
     body, path = _enclose_item(item, api)
     parsed = _parse(api, body, path)
     blocks = [block for message in parsed.messages for block in message.blocks if _is_tool_block(block)]
-    return cast("ToolCall | ToolResponse", _adopt(blocks[-1], host)) if blocks else None
+    return cast("ToolCall | ToolResponse", _adopt(blocks[-1], body_api)) if blocks else None
 
 
 def _is_tool_block(block: Block) -> bool:
     return isinstance(block, ToolCall | ToolResponse)
 
 
-def parse_reasoning_item(item: JsonObject, host: Host) -> Thinking | None:
+def parse_reasoning_item(item: JsonObject, body_api: BodyApi) -> Thinking | None:
     """Parse reasoning of an assistant in the form of any API; None for any other item."""
     api = _find_reasoning_api(item)
     if api is None:
@@ -120,7 +120,7 @@ def parse_reasoning_item(item: JsonObject, host: Host) -> Thinking | None:
     body, path = _enclose_item(item, api)
     blocks = (block for message in _parse(api, body, path).messages for block in message.blocks)
     thought = next((block for block in blocks if isinstance(block, Thinking)), None)
-    return None if thought is None else replace(thought, native=_adopt_native(thought.native, host))
+    return None if thought is None else replace(thought, native=_adopt_native(thought.native, body_api))
 
 
 def _find_reasoning_api(item: Mapping[str, Any]) -> str | None:
@@ -160,20 +160,20 @@ def _parse(api: str, body: JsonObject, path: str) -> Request:
         raise InputError(error.message, path=error.path.removeprefix(path).removeprefix(".")) from None
 
 
-def _adopt(block: Block, host: Host) -> Block:
+def _adopt(block: Block, body_api: BodyApi) -> Block:
     """Return a block of another body as one of this body: without a canonical id, from this body's provider."""
     if not isinstance(block, ToolCall | ToolResponse):
         return block
-    origin = replace(block.origin, provider=host.provider)
-    native = _adopt_native(block.native, host)
+    origin = replace(block.origin, provider=body_api.provider)
+    native = _adopt_native(block.native, body_api)
     if isinstance(block, ToolCall):
         return replace(block, id="", origin=origin, native=native)
     return replace(block, call_id="", origin=origin, native=native)
 
 
-def _adopt_native(native: Native | None, host: Host) -> Native | None:
+def _adopt_native(native: Native | None, body_api: BodyApi) -> Native | None:
     """Return the fragment, not intact if it has the form of the body's API: then its place in the body is not valid."""
-    if native is None or native.api != host.api:
+    if native is None or native.api != body_api.api:
         return native
     return Native(native.api, native.fragment, intact=False)
 
@@ -209,35 +209,35 @@ def _has_items(value: object) -> bool:
     return any(find_item_api(item) is not None for item in map(object_or_none, items) if item is not None)
 
 
-def add_message(messages: list[Message], message: JsonObject, host: Host) -> bool:
+def add_message(messages: list[Message], message: JsonObject, body_api: BodyApi) -> bool:
     """Add a message of a body if it has another API's form and holds calls or results; return whether it does."""
-    if "role" not in message and (block := parse_item(message, host)) is not None:
+    if "role" not in message and (block := parse_item(message, body_api)) is not None:
         _add_item(messages, block)
         return True
-    parsed = parse_message(message, host)
+    parsed = parse_message(message, body_api)
     messages += [] if parsed is None else [parsed]
     return parsed is not None
 
 
-def parse_message(message: JsonObject, host: Host) -> Message | None:
+def parse_message(message: JsonObject, body_api: BodyApi) -> Message | None:
     """Parse a whole message in another API's form that holds calls or results; None for any other message."""
-    api = find_message_api(message, host.base_api)
+    api = find_message_api(message, body_api.base_api)
     if api is None:
         return None
     key = "contents" if api == GEMINI else "messages"
     parsed = _parse(api, {key: [message]}, f"{key}[0]").messages[0]
-    blocks = tuple(_adopt(block, host) for block in parsed.blocks)
+    blocks = tuple(_adopt(block, body_api) for block in parsed.blocks)
     return replace(parsed, blocks=blocks, turn_key=None)
 
 
-def split_calls(message: JsonObject, host: Host) -> tuple[JsonObject, tuple[Block, ...]]:
+def split_calls(message: JsonObject, body_api: BodyApi) -> tuple[JsonObject, tuple[Block, ...]]:
     """Return a reply in another API's form without its Chat `tool_calls`, and the calls."""
     calls = message.get("tool_calls")
     if not isinstance(calls, list) or not calls:
         return message, ()
     parsed = _parse(CHAT, {"messages": [{"role": "assistant", "tool_calls": calls}]}, "messages[0]")
     rest = {key: value for key, value in message.items() if key != "tool_calls"}
-    return rest, tuple(_adopt(block, host) for block in parsed.messages[0].blocks)
+    return rest, tuple(_adopt(block, body_api) for block in parsed.messages[0].blocks)
 
 
 # ---------------------------------------------------------------------------------------------------------------- tools

@@ -47,14 +47,14 @@ from segue.wire.json_values import (
 )
 from segue.wire.media import report_unsupported
 from segue.wire.merge import intact_fragment, unmodelled_fields
-from segue.wire.mixed_body import Host, find_item_api, parse_item, parse_reasoning_item
+from segue.wire.mixed_body import BodyApi, find_item_api, parse_item, parse_reasoning_item
 from segue.wire.tools import render_named_arguments
 
 # Blocks about the reply that are no part of its content.
 _NOTICES = frozenset({"fallback"})
 TOOL_CHANGES = frozenset({"tool_addition", "tool_removal"})
 """Blocks that make a declared tool available or unavailable from there on; `extra` is the reference to the tool."""
-HOST = Host(API, API, API)
+BODY_API = BodyApi(API, API, API)
 _SERVER_ID_PATTERN = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
 
@@ -86,8 +86,8 @@ def _parse_block(value: object, model: str | None) -> Block:
             return parsed
         return msgspec.structs.replace(parsed, native=Native(API, block, intact=False))
     if find_item_api(block) not in (None, API):
-        return parse_item(block, HOST) or Opaque(str(kind), native=Native(API, block))
-    if (thought := parse_reasoning_item(block, HOST)) is not None:
+        return parse_item(block, BODY_API) or Opaque(str(kind), native=Native(API, block))
+    if (thought := parse_reasoning_item(block, BODY_API)) is not None:
         return thought
     if not isinstance(kind, str) or not kind:
         raise InputError(f"a string was expected as `type`, not {json_type_name(kind)}", path="type")

@@ -15,7 +15,7 @@ from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL
-from segue.wire.anthropic.items import HOST, drop_text_keys, parse_content, render_block, with_unmodelled
+from segue.wire.anthropic.items import BODY_API, drop_text_keys, parse_content, render_block, with_unmodelled
 from segue.wire.anthropic.options import fit_effort, fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.base import RenderContext
@@ -56,7 +56,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             message = require_object(item)
-            if message.keys() == _MESSAGE_KEYS or not mixed_body.add_message(messages, message, HOST):
+            if message.keys() == _MESSAGE_KEYS or not mixed_body.add_message(messages, message, BODY_API):
                 messages.append(_parse_message(message))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
@@ -86,7 +86,7 @@ def _parse_message(message: JsonObject) -> Message:
         raise InputError(f"unknown role {role!r}; user, assistant or system was expected", path="role")
     calls: tuple[Block, ...] = ()
     if "tool_calls" in message:
-        message, calls = mixed_body.split_calls(message, HOST)
+        message, calls = mixed_body.split_calls(message, BODY_API)
     content = message.get("content")
     blocks = (*_parse_message_content(content, speaker), *calls)
     if speaker == "human" and has_results(blocks):

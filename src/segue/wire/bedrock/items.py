@@ -40,11 +40,11 @@ from segue.wire.code import fence_code
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
 from segue.wire.media import report_unsupported
 from segue.wire.merge import intact_fragment
-from segue.wire.mixed_body import Host, parse_item, parse_reasoning_item
+from segue.wire.mixed_body import BodyApi, parse_item, parse_reasoning_item
 from segue.wire.tools import render_named_arguments
 
 CACHE_POINT = "cachePoint"
-HOST = Host(API, API, API)
+BODY_API = BodyApi(API, API, API)
 _SERVER_TOOL_USE = "server_tool_use"
 # The types that Claude has for calls and results of the client.
 _CLIENT_RESULT = "tool_result"
@@ -137,7 +137,7 @@ def _parse_item(
     if not members:
         raise InputError("a block needs a member with its content, such as `text`")
     is_foreign = "reasoningContent" not in members and parsers is _PARSERS
-    if is_foreign and (thought := parse_reasoning_item(item, HOST)) is not None:
+    if is_foreign and (thought := parse_reasoning_item(item, BODY_API)) is not None:
         return [thought], False
     blocks: list[Block] = []
     known_keys = [key for key in members if key in parsers]
@@ -154,7 +154,7 @@ def _parse_item(
             block = msgspec.structs.replace(block, hosted=True)
         blocks.append(block)
     if not known_keys and CACHE_POINT not in members:
-        foreign = parse_item(item, HOST) if parsers is _PARSERS else None
+        foreign = parse_item(item, BODY_API) if parsers is _PARSERS else None
         if foreign is not None:
             return [foreign], False
         kind = next(iter(members))

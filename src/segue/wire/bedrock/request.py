@@ -20,7 +20,14 @@ from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, capabilities_of
-from segue.wire.bedrock.items import CACHE_POINT, HOST, parse_content, render_block, split_fragment, with_cache_point
+from segue.wire.bedrock.items import (
+    BODY_API,
+    CACHE_POINT,
+    parse_content,
+    render_block,
+    split_fragment,
+    with_cache_point,
+)
 from segue.wire.bedrock.media import rename_documents
 from segue.wire.bedrock.options import MODEL_FIELDS, fit_options, parse_options, render_options
 from segue.wire.bedrock.shapes import request_keys, validate_request
@@ -67,7 +74,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             message = require_object(item)
-            if not mixed_body.add_message(messages, message, HOST):
+            if not mixed_body.add_message(messages, message, BODY_API):
                 messages.append(_parse_message(message))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None
@@ -95,7 +102,7 @@ def _parse_message(message: JsonObject) -> Message:
     if speaker is None:
         shown_role = repr(role) if isinstance(role, str) else json_type_name(role)
         raise InputError(f"the role user, assistant or system was expected, not {shown_role}", path="role")
-    message, calls = mixed_body.split_calls(message, HOST)
+    message, calls = mixed_body.split_calls(message, BODY_API)
     content: Any = message.get("content")
     # Only a list is valid, but clients of other APIs send a string.
     if isinstance(content, str) or content is None:

@@ -53,11 +53,11 @@ from segue.wire.gemini.results import parse_result_content, render_result_conten
 from segue.wire.json_values import require_object
 from segue.wire.media import report_dropped_name, report_unsupported
 from segue.wire.merge import intact_fragment
-from segue.wire.mixed_body import Host, parse_item, parse_reasoning_item
+from segue.wire.mixed_body import BodyApi, parse_item, parse_reasoning_item
 from segue.wire.tools import render_arguments_object
 
 CODE_EXECUTION = "code_execution"
-HOST = Host(API, API, API)
+BODY_API = BodyApi(API, API, API)
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -80,7 +80,7 @@ def parse_parts(parts: list[Any], model: str | None, *, from_model: bool = True)
 
 
 def _parse_foreign(part: JsonObject, from_model: bool) -> Block | None:
-    return parse_item(part, HOST) or (parse_reasoning_item(part, HOST) if from_model else None)
+    return parse_item(part, BODY_API) or (parse_reasoning_item(part, BODY_API) if from_model else None)
 
 
 def _parse_part(part: JsonObject, model: str | None, from_model: bool) -> list[Block]:

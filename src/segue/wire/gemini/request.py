@@ -30,7 +30,7 @@ from segue.wire.gemini.fields import (
     get_text,
     get_text_strict,
 )
-from segue.wire.gemini.items import HOST, GeminiContext, data_fields, parse_parts, render_parts
+from segue.wire.gemini.items import BODY_API, GeminiContext, data_fields, parse_parts, render_parts
 from segue.wire.gemini.options import (
     OPTION_KEYS,
     fit_tool_choice,
@@ -67,7 +67,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     for index, item in enumerate(as_list(body["contents"], "contents")):
         try:
             content = require_object(item)
-            if content.keys() == _CONTENT_KEYS or not mixed_body.add_message(contents, content, HOST):
+            if content.keys() == _CONTENT_KEYS or not mixed_body.add_message(contents, content, BODY_API):
                 contents.append(_parse_content(content))
         except InputError as error:
             raise error.with_prefix(f"contents[{index}]") from None
@@ -91,7 +91,7 @@ def _parse_content(content: JsonObject) -> Message:
         raise InputError(f"the role user or model was expected, not {shown_role}", path="role")
     calls: tuple[Block, ...] = ()
     if "tool_calls" in content:
-        content, calls = mixed_body.split_calls(content, HOST)
+        content, calls = mixed_body.split_calls(content, BODY_API)
     elif "parts" not in content and content.keys() - {"role"}:
         # A content without parts is empty, but other keys hold the words of another API's message.
         raise InputError("`parts` is missing", path="parts")

@@ -20,7 +20,7 @@ from segue.render.report import Report, field_level
 from segue.wire.base import ApiError, BodyTool, RenderContext
 from segue.wire.ids import IdScheme
 from segue.wire.json_values import JsonObject
-from segue.wire.mixed_body import Host
+from segue.wire.mixed_body import BodyApi
 from segue.wire.names import NameRule
 from segue.wire.openai_shared import render_error
 from segue.wire.options import OptionTypes, drop_options
@@ -174,9 +174,9 @@ class ChatDialect(Struct, frozen=True, dict=True):
         return msgspec.structs.replace(self, **changes) if changes else self
 
     @cached_property
-    def host(self) -> Host:
-        """The host of tool items of other APIs in a body of this one."""
-        return Host(self.name, "openai-chat", self.provider)
+    def body_api(self) -> BodyApi:
+        """This API, for tool items of other APIs in a body of it."""
+        return BodyApi(self.name, "openai-chat", self.provider)
 
     def accepts_key(self, key: str) -> bool:
         """Return whether an assistant message may have this key."""

@@ -86,11 +86,11 @@ def parse_content(
 
 def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_origin: Origin | None) -> Block:
     kind = part.get("type")
-    if kind != "text" and (block := parse_item(part, dialect.host)) is not None:
+    if kind != "text" and (block := parse_item(part, dialect.body_api)) is not None:
         return block
     is_own_reasoning = kind == "thinking" and reasoning_origin is not None
     if role == "assistant" and kind != "text" and not is_own_reasoning:
-        foreign = parse_reasoning_item(part, dialect.host)
+        foreign = parse_reasoning_item(part, dialect.body_api)
         if foreign is not None:
             return foreign
     if not isinstance(kind, str):

@@ -78,12 +78,12 @@ def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
     if "messages" not in body:
         raise InputError("a list of messages was expected", path="messages")
     messages: list[Message] = []
-    host = dialect.host
+    body_api = dialect.body_api
     for index, item in enumerate(require_list(body["messages"], "messages")):
         try:
             message = require_object(item)
             is_own = "role" in message and "parts" not in message
-            if is_own or not mixed_body.add_message(messages, message, host):
+            if is_own or not mixed_body.add_message(messages, message, body_api):
                 messages.append(parse_message(message, dialect))
         except InputError as error:
             raise error.with_prefix(f"messages[{index}]") from None

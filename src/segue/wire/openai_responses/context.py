@@ -15,7 +15,7 @@ from segue.canonical.json import parse_argument_text
 from segue.render.report import Report
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.mixed_body import Host
+from segue.wire.mixed_body import BodyApi
 from segue.wire.openai_responses.required_fields import has_required_fields, is_openai_item
 from segue.wire.openai_shared import OPENAI_APIS
 
@@ -98,9 +98,9 @@ class ResponsesDialect(Struct, frozen=True, dict=True):
     """The same for a same-API body."""
 
     @cached_property
-    def host(self) -> Host:
-        """The host of tool items of other APIs in a body of this one."""
-        return Host(self.name, "openai-responses", self.provider)
+    def body_api(self) -> BodyApi:
+        """This API, for tool items of other APIs in a body of it."""
+        return BodyApi(self.name, "openai-responses", self.provider)
 
 
 OPENAI = ResponsesDialect("openai-responses", "openai", summaries=True, vendor_options=True)

@@ -152,23 +152,23 @@ def parse_items(
 
 def _parse_foreign(item: JsonObject, context: ParseContext) -> tuple[Sequence[Block], Literal["ai", "tool"]] | None:
     """Parse an item in another API's form, and return the side it belongs to; None for this API's own items."""
-    host = context.dialect.host
+    body_api = context.dialect.body_api
     if "role" not in item:
         kind = item.get("type")
         if isinstance(kind, str) and kind in _FUNCTION_ITEMS:
             return None
-        if kind != "reasoning" and (thought := parse_reasoning_item(item, host)) is not None:
+        if kind != "reasoning" and (thought := parse_reasoning_item(item, body_api)) is not None:
             return [thought], "ai"
-        if find_item_api(item) in (None, host.base_api) or (block := parse_item(item, host)) is None:
+        if find_item_api(item) in (None, body_api.base_api) or (block := parse_item(item, body_api)) is None:
             return None
         return [block], "ai" if isinstance(block, ToolCall) else "tool"
     role, is_own = item.get("role"), "parts" not in item
     if is_own and "tool_calls" not in item and role in _OWN_ROLES:
         return None
     if role == "assistant" and is_own:
-        rest, calls = split_calls(item, host)
+        rest, calls = split_calls(item, body_api)
         return ([*parse_assistant_message(rest, context), *calls], "ai") if calls else None
-    message = parse_message(item, host)
+    message = parse_message(item, body_api)
     return None if message is None else (message.blocks, "ai" if message.speaker == "ai" else "tool")
 
 

@@ -62,9 +62,9 @@ def parse_parts(value: object, side: _Side, path: str, dialect: ResponsesDialect
             part = require_object(item)
             # An output's parts are never calls or results.
             may_be_item = path != "output" and part.get("type") not in _TEXT_TYPE_NAMES
-            foreign = parse_item(part, dialect.host) if may_be_item else None
+            foreign = parse_item(part, dialect.body_api) if may_be_item else None
             if foreign is None and may_be_item and side == "output":
-                foreign = parse_reasoning_item(part, dialect.host)
+                foreign = parse_reasoning_item(part, dialect.body_api)
             blocks.append(foreign or _parse_part(part, side, dialect))
         except InputError as error:
             raise error.with_prefix(f"{path}[{index}]") from None
