@@ -104,6 +104,26 @@ def test_continued_bodies_equal_the_whole(source: str, target: str) -> None:
     run()
 
 
+@SOME_PAIRS[2]
+def test_conversations_with_the_same_settings_equal_the_whole(source: str, target: str) -> None:
+    @examples(20, items=len(PAIRS[2]))
+    @given(data=st.data())
+    def run(data: st.DataObject) -> None:
+        bodies = [build_body(data.draw(scenarios()), source, None) for _ in range(4)]
+        key = conversation_key(bodies[0])
+        policy = data.draw(st.sampled_from(({}, {}, *POLICIES)))
+        job = {"target": target, "source": source, "model": data.draw(st.sampled_from(checks.models(target))), **policy}
+        sessions.clear()
+        for body in bodies:
+            items = body[key]
+            for length in (1, 1, 2, len(items)):
+                sent = {**bodies[0], key: items[:length]}
+                note(json.dumps(sent))
+                compare(json.dumps(sent).encode(), **job)
+
+    run()
+
+
 @pytest.mark.parametrize("source", [name for name in WIRES if name in CHAOS])
 @examples(10, items=len(CHAOS))
 @given(data=st.data())
@@ -157,6 +177,13 @@ def test_conversation_whose_options_alternate_is_continued() -> None:
             continued.append(compare(encode(items, **thinking), target="anthropic", source="qwen"))
         items.append(assistant("done"))
     assert continued.count(False) <= 2, continued
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_first_body_of_a_known_client_is_not_converted_whole(target: str) -> None:
+    bodies = [[user("go")], [user("go"), *turns(0, 1)], *([user(f"{n}. go"), *turns(0, n)] for n in range(4))]
+    continued = [compare(encode(items), target=target, source="openai-chat") for items in bodies]
+    assert continued == [False, True, True, True, True, True]
 
 
 STEPS = ("turn", "turn", "turn", "user", "text", "rewind", "rewind", "fork", "edit")

@@ -117,7 +117,10 @@ class RenderedPrefix(Struct, frozen=True):
     leading: tuple[Message, ...] = ()
     anchor: tuple[Message, ...] = ()
     anchored: _Window | None = None
-    """The rendered anchor, with the state after all messages of the prefix; None for an empty prefix."""
+    """The rendered anchor, with the state after all messages of the prefix.
+
+    For an empty prefix no entries, with the state of its settings; None if these are not known.
+    """
     chunks: tuple[bytes, ...] = ()
     """The encoded entries of the messages, joined."""
     entry_count: int = 0
@@ -153,6 +156,35 @@ class RenderedPrefix(Struct, frozen=True):
         entries = tuple(map(encode_json, window.entries))
         return msgspec.structs.replace(self, newest=_NewMessages(tuple(messages), window, entries, rendered.report))
 
+    def keep_settings(self) -> RenderedPrefix | None:
+        """Return the empty prefix with the settings of its first body, for another conversation that has the same.
+
+        A finding is on the settings if it is found without messages too, and on the messages if it is found again with
+        settings that are known. None if one is neither, or if the body has calls, whose names are not of the settings.
+        """
+        first = self.newest
+        if self.length or first is None or first.window.transcript.contents.calls:
+            return None
+        ids = first.window.state.ids.start()
+        state = msgspec.structs.replace(first.window.state, ids=ids, needs_same_options=True)
+        known = msgspec.structs.replace(first.window, entries=[], report=Report(), id_counts=(0, 0, 0), state=state)
+        window, empty = self._render_messages(first.messages, known), self._render_messages((), None)
+        found, alone = first.report.stages, empty.report
+        on_model = first.report.findings_of("model")
+        if not found.keys() <= alone.stages.keys() | window.report.stages.keys() | {*on_model}:
+            return None
+        report = Report()
+        for finding in (*on_model, *alone.findings):
+            if finding.key in found:
+                report.stage = found[finding.key]
+                report.extend([finding], drops=alone.drops)
+        if report.findings_of("inserted"):
+            return None
+        stages = frozenset(report.stages.values())
+        return msgspec.structs.replace(
+            self, anchored=known, reports=(report,), findings=frozenset(report.stages), stages=stages, newest=None
+        )
+
     def replace_entries(self, entries: Sequence[bytes]) -> RenderedPrefix:
         """Return the prefix with other entries of the last body's messages after it."""
         newest = self.newest and msgspec.structs.replace(self.newest, entries=tuple(entries))
@@ -179,7 +211,7 @@ class RenderedPrefix(Struct, frozen=True):
 
     def replace_newest(self, messages: Sequence[Message]) -> ExtendedBody | None:
         """Return the body with these messages alone after the prefix, or None if all messages must be rendered."""
-        if messages and not can_follow_cut(messages[0]):
+        if self.length and messages and not can_follow_cut(messages[0]):
             return None
         return self._render_window(messages) if self._is_regular(messages) else None
 
@@ -269,7 +301,7 @@ class RenderedPrefix(Struct, frozen=True):
         cut = next((cut for cut in self._find_cuts((*newest.messages, following)) if cut.position == end), None)
         if cut is None:
             return None
-        leading = self.leading if self.anchored is not None else tuple(takewhile(_is_system, newest.messages))
+        leading = self.leading if self.length else tuple(takewhile(_is_system, newest.messages))
         return self._append(newest, cut, leading)
 
     def _settle(self, settled: Sequence[Message], cut: Cut) -> RenderedPrefix | None:
@@ -297,7 +329,7 @@ class RenderedPrefix(Struct, frozen=True):
             item_ids = item_ids.fork()
             for item_id in new_item_ids:
                 item_ids[item_id] = True
-        anchored, anchor, last = self.anchored, cut.anchor, new.window
+        anchored, anchor, last = self.anchored if self.length else None, cut.anchor, new.window
         rendered = (*self.anchor, *new.messages[0 if anchored is not None else len(leading) :])
         if anchored is None and not any(message.speaker == "ai" for message in rendered):
             # The whole first request is rendered already.

@@ -132,6 +132,14 @@ class RememberedConversation(Struct, frozen=True):
         decoded = self.settings_size + len(self.newest.data)
         return encoded + _SIZE_FACTOR * decoded + _CALL_SIZE * self.call_count
 
+    def start_another(self) -> RememberedConversation | None:
+        """Return an empty conversation with the settings of this one, of which one body was converted."""
+        prefix = self.prefix.keep_settings()
+        empty = ParsedItems(b"[]", (), ())
+        return prefix and msgspec.structs.replace(
+            self, prefix=prefix, newest=empty, features=frozenset(), settings_size=0
+        )
+
     def find_new_items(self, items: bytes) -> _NewItems | None:
         """Return the new items of a body with this frame; None if it does not begin with those of the last body."""
         first = self.newest.data

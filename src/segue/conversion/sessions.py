@@ -72,7 +72,20 @@ class FirstBody:
         return find_frame(self.data, self._conversion.source)
 
 
-_Entry = FirstBody | RememberedConversation
+class KnownSettings:
+    """The settings of a conversation, for others that have the same."""
+
+    def __init__(self, first: RememberedConversation) -> None:
+        self.size = first.size
+        self._first = first
+
+    @cached_property
+    def conversation(self) -> RememberedConversation | None:
+        """An empty conversation; None if one can't be told from its first body."""
+        return self._first.start_another()
+
+
+_Entry = FirstBody | KnownSettings | RememberedConversation
 
 
 class ConversationMemory:
@@ -120,23 +133,34 @@ class ConversationMemory:
         if len(data) > MAX_BODY_SIZE:
             return None
         has_failed = False
-        for key, entry in self._find_entries(data, job):
-            conversation = entry.conversation if isinstance(entry, FirstBody) else entry
+        entries = self._find_entries(data, job)
+        for key, entry in entries:
+            conversation = entry if isinstance(entry, RememberedConversation) else entry.conversation
             if conversation is None:
                 continue
             items = conversation.frame.find_items(data)
             if items is None:
                 continue
+            if isinstance(entry, FirstBody) and not any(isinstance(other, KnownSettings) for _, other in entries):
+                self._add(key[0], KnownSettings(conversation), conversation.frame.head)
             new = conversation.find_new_items(items)
-            if new is None and not conversation.prefix.length:
-                # Another conversation with the same settings.
+            if new is None and not conversation.prefix.length and not isinstance(entry, KnownSettings):
+                # Another conversation with the same settings, or its first body again.
+                if conversation is entry and conversation.newest.data == items:
+                    with self._lock:
+                        self._drop(key)
                 continue
             continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
-            if continued is not None or has_failed:
-                with self._lock:
+            with self._lock:
+                if isinstance(entry, KnownSettings) and continued is not None:
+                    if key in self._entries:
+                        self._entries.move_to_end(key)
+                elif continued is not None or has_failed:
                     self._drop(key)
             if continued is not None:
-                self._add(key[0], continued.conversation, continued.conversation.frame.head)
+                longer = continued.conversation
+                first = 0 if longer.prefix.length else max(len(longer.newest.data) - _MARKER_SIZE, 0)
+                self._add(key[0], longer, data[: len(longer.frame.head) + first])
                 return continued
             has_failed = True
         return None

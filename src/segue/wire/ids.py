@@ -195,11 +195,15 @@ class IdMap:
                 return projected
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
-    def fork(self) -> IdMap:
-        """Return a map with the same calls. Calls added to one of the two are not in the other."""
-        forked = IdMap(
+    def start(self) -> IdMap:
+        """Return an empty map for the same target."""
+        return IdMap(
             self._scheme, provider=self._provider, policy=self._policy, allow_duplicates=self._allow_duplicates
         )
+
+    def fork(self) -> IdMap:
+        """Return a map with the same calls. Calls added to one of the two are not in the other."""
+        forked = self.start()
         forked._projected, forked._taken = self._projected.fork(), self._taken.fork()
         forked._raw_ids, forked._repeated = self._raw_ids.fork(), self._repeated.fork()
         forked._indexes, forked._ordinal, forked._first_free = self._indexes.fork(), self._ordinal, self._first_free
