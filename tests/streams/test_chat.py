@@ -10,6 +10,7 @@ import pytest
 import segue
 from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
+from segue.wire.registry import WIRES
 from segue.wire.stream.events import BlockEnd, BlockStart, Failed, InputDelta, TextDelta, UsageUpdate
 from tests.streams.chat_events import STOP, TOOLS, X, calls, chunk, encode_chunks, entry
 from tests.streams.parsing import TURN, Body, join_deltas, read, splits
@@ -423,3 +424,24 @@ def test_kimi_tokens_that_leak_into_text_are_calls() -> None:
     ]
     assert (reply.text, reply.finish) == ("I look.", "tool_calls")
     assert reply.calls[0].origin.provider == "kimi"
+
+
+@pytest.mark.parametrize("client", ["anthropic", "gemini", "openai-responses", "openai-chat"])
+def test_the_words_of_an_audio_model_reach_every_client_as_in_a_whole_reply(client: str) -> None:
+    pieces: list[Body] = [
+        {"id": "a1"},
+        {"transcript": "Good "},
+        {"data": "AA", "transcript": "morning."},
+        {"expires_at": 9},
+    ]
+    data = encode_chunks([*(chunk({"audio": piece}) for piece in pieces), STOP])
+    body = segue.convert({"messages": [{"role": "user", "content": "Hi."}]}, source="openai-chat", target=client).body
+    converted = segue.convert(body, source=client, target="openai-chat", model="gpt-4o-audio-preview")
+    stream = converted.stream()
+    streamed = segue.assemble(stream.feed(data) + stream.close(), client)
+    audio = {"id": "a1", "data": "AA", "transcript": "Good morning.", "expires_at": 9}
+    message = {"role": "assistant", "content": None, "audio": audio}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    whole = converted.reply({"id": "c", "object": "chat.completion", "model": "m", "choices": choices})
+    assert "Good morning." in str(whole)
+    assert streamed.text == WIRES[client].parse_reply(whole).text

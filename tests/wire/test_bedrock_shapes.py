@@ -76,13 +76,25 @@ def test_null_members_count_as_missing() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "form", "mime"),
-    [("image", "tiff", "image/tiff"), ("image", "image/png", "image/png"), ("document", "odt", "application/odt")],
+    [("image", "tiff", "image/tiff"), ("document", "odt", "application/odt")],
 )
 def test_format_newer_than_the_service_model_is_not_taken_for_another(kind: str, form: str, mime: str) -> None:
     media = {"format": form, "source": {"bytes": "AAAA"}, **({"name": "a"} if kind == "document" else {})}
     body = {"messages": [converse_user({kind: media}, {"text": "See."})]}
     assert segue.convert(body, source="bedrock", target="bedrock").body == body
     assert f"data:{mime};base64,AAAA" in str(segue.convert(body, source="bedrock", target="openai-chat").body)
+
+
+@pytest.mark.parametrize(("kind", "mime", "form"), [("image", "image/png", "png"), ("video", "video/mp4", "mp4")])
+def test_type_in_place_of_a_format_becomes_the_format(kind: str, mime: str, form: str) -> None:
+    """BED-09: the service rejects the type, so that it is repaired also at home."""
+    body, repaired = (
+        {"messages": [converse_user({kind: {"format": name, "source": {"bytes": "AAAA"}}}, {"text": "See."})]}
+        for name in (mime, form)
+    )
+    assert not segue.check(body, "bedrock", model="amazon.nova-pro-v1:0")
+    assert segue.convert(body, source="bedrock", target="bedrock").body == repaired
+    assert segue.check(repaired, "bedrock", model="amazon.nova-pro-v1:0")
 
 
 def test_places_are_members_of_the_service_model() -> None:

@@ -80,17 +80,19 @@ def parse_media(kind: _Kind, block: JsonObject, inner: JsonObject) -> Block:
     form = str(inner.get("format"))
     mime = _MIMES[kind].get(form) or _newer_mime(kind, form)
     name = string_or_none(inner.get("name"))
+    # BED-09: a MIME type in place of a format is rejected.
+    native = Native(API, block, intact=form not in _FORMATS[kind])
     match source:
         case {"bytes": str(data)}:
-            return Media(kind, mime, data=data, name=name, native=Native(API, block))
+            return Media(kind, mime, data=data, name=name, native=native)
         case {"s3Location": {"uri": str(uri)}}:
-            return Media(kind, mime, file_id=uri, name=name, native=Native(API, block))
+            return Media(kind, mime, file_id=uri, name=name, native=native)
         case _:
             return Opaque(kind, text=name or "", native=Native(API, block))
 
 
 def _newer_mime(kind: _Kind, form: str) -> str:
-    """Return the MIME type of a format that the service model does not list; the service also accepts `video/mp4`."""
+    """Return the MIME type of a format that the service model does not list; clients also write the type itself."""
     return form if "/" in form else f"{'application' if kind == 'document' else kind}/{form}"
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from segue.canonical.blocks import Native, Origin, Text, Thinking
+from segue.canonical.blocks import Native, Opaque, Origin, Text, Thinking
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply
 from segue.wire.base import ApiError
@@ -253,6 +253,10 @@ class ChatReader(PayloadReader):
         finished = ended and self.error is None
         calls = self._call_assembler.end_all(finished=finished, truncated=self._finish_reason == "length")
         reply = with_streamed_calls(parse_reply(self._body(), dialect=self._dialect), calls)
+        for block in reply.blocks:
+            # The answer of an audio model has no deltas of text.
+            if isinstance(block, Opaque):
+                self.emit_block(block)
         return self.emit_finish(msgspec.structs.replace(reply, other_choices=len(self._other_choices)))
 
     def _body(self) -> JsonObject:
