@@ -179,3 +179,19 @@ def test_the_callers_own_api_makes_it_itself(api: str) -> None:
     answer = shell.run(path_of(api), body, [compacted_reply(api, HOME[api])])
     assert made_by(api, answer) == HOME[api]
     assert answer.sent_bodies[0] == body | {"model": MODELS[api]}
+
+
+@pytest.mark.parametrize("target", [*MODELS])
+def test_a_response_that_compacted_can_be_continued(target: str) -> None:
+    """After it, the compaction is all that is left of the conversation."""
+    shell = Shell(endpoint(target), cache="keep")
+    body = {"model": "m", "input": [*history("openai-responses"), TRIGGER]}
+    reply = compacted_reply(target, ITEM) if target == "openai-responses" else None
+    response = shell.run("/v1/responses", body, [reply or whole(target, make_reply(target, text=SUMMARY))]).body
+    follow_up = {"model": "m", "input": "And now?", "previous_response_id": response["id"]}
+    answer = shell.run("/v1/responses", follow_up, [whole(target)])
+    assert answer.status == 200, answer.data
+    sent = json.dumps(answer.sent_bodies[0])
+    assert "compaction_trigger" not in sent
+    assert (ITEM["encrypted_content"] if target == "openai-responses" else SUMMARY) in sent
+    assert "More." not in sent

@@ -171,3 +171,37 @@ def test_failed_response_is_not_stored() -> None:
     answer = shell.run("/v1/responses", request_body("openai-responses", stream=True), [Response([data[:-150]])])
     created = next(json.loads(line[6:]) for line in answer.data.decode().splitlines() if line.startswith("data: "))
     assert shell.run(f"/v1/responses/{created['response']['id']}", method="GET").status == 404
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("api", MODELS)
+def test_references_to_items_are_served_from_the_store(api: str, stream: bool) -> None:
+    shell = Shell(endpoint(api))
+    _, response = create(shell, api, stream=stream)
+    references = [{"type": "item_reference", "id": item["id"]} for item in response["output"]]
+    body = {key: value for key, value in follow_up(response).items() if key != "previous_response_id"}
+    answer = shell.run("/v1/responses", {**body, "input": [*references, *body["input"]]}, [whole(api)])
+    assert answer.status == 200, answer.data
+    sent = json.dumps(answer.sent_bodies[0])
+    assert all(text in sent for text in ("Hello back.", "seen", "look"))
+    assert "item_reference" not in sent
+    request = WIRES[api].parse_request(answer.sent_bodies[0])
+    assert [type(block).__name__ for message in request.messages for block in message.blocks].count("ToolCall") == 1
+
+
+@pytest.mark.parametrize("api", OTHERS)
+def test_an_unknown_item_is_rejected_as_the_api_documents_it(api: str) -> None:
+    items = [{"type": "item_reference", "id": "msg_unknown"}, {"role": "user", "content": "Hi."}]
+    for shell in (Shell(endpoint(api)), Shell(endpoint(api), has_store=False)):
+        answer = shell.run("/v1/responses", {"model": "m", "input": items})
+        assert answer.status == 404
+        assert answer.body["error"]["message"] == "Item with id 'msg_unknown' not found."
+        assert answer.sent == []
+
+
+def test_an_unknown_item_is_sent_to_the_api_that_may_have_it() -> None:
+    items = [{"type": "item_reference", "id": "msg_unknown"}, {"role": "user", "content": "Hi."}]
+    answer = Shell(endpoint("openai-responses")).run(
+        "/v1/responses", {"model": "m", "input": items}, [whole("openai-responses")]
+    )
+    assert answer.sent_bodies[0]["input"] == items

@@ -270,3 +270,8 @@ def test_small_pictures_keep_their_corners():
 @pytest.mark.parametrize("text", ["[" * 50_000, "`a " * 50_000, "> " * 5_000, "x" * 300_000, "**a" * 30_000])
 def test_unusual_text_renders_quickly(text: str):
     assert len(render_page(Text(text))) > 1_000
+
+
+def test_a_compaction_says_what_it_stands_for() -> None:
+    block = Opaque("compaction", text="So far: birds.", omit_reason="compaction", extra={"messages": 1})
+    assert "compaction in place of the 1 message before it: So far: birds." in render_page(block)

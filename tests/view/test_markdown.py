@@ -125,3 +125,11 @@ def test_system_text_and_thinking_stay_in_their_place_too():
     heads = [token for token in READER.parse(output) if token.type == "heading_open" and token.tag == "h2"]
     assert len(heads) == 2
     assert "\\<b>" in output
+
+
+def test_a_compaction_says_what_it_stands_for():
+    block = Opaque("compaction", text="So far: birds.", omit_reason="compaction", extra={"messages": 12})
+    assert "[compaction in place of the 12 messages before it: So far: birds.]" in render_blocks(block)
+    sealed = Opaque("compaction", omit_reason="compaction", extra={"size": 4})
+    assert "[compaction in place of what was before it: only its provider can read it]" in render_blocks(sealed)
+    assert render_blocks(Opaque("mcp_list_tools", text="tools", omit_reason="listing")) == ""

@@ -264,6 +264,10 @@ class CompactionRequest(Struct, frozen=True):
             return msgspec.json.encode({**members, key: items[:-1]})
         return msgspec.json.encode(members)
 
+    def empty_body(self, body: bytes) -> bytes:
+        """Return the body without its conversation."""
+        return msgspec.json.encode({**decode_members(body), self.wire.conversation_key: []})
+
     def native_body(self, body: bytes) -> bytes:
         """Return the body for a provider of this API, which compacts a conversation in a reply."""
         if not self.is_standalone or self.form.trigger is None:

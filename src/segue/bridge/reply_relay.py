@@ -142,7 +142,7 @@ class ReplyRelay(Relay):
             return self.respond_error(missing_caller_key_error(self._route.targets[0], self._caller))
         reference = stored_responses.find_reference(self._caller)
         if reference is None:
-            return self.send()
+            return self._resolve_items()
         if reference.response_id is None or not self._settings.has_store:
             return self._send_reference(reference)
         keys = response_keys(self._settings, self._client, reference.response_id)
@@ -152,9 +152,25 @@ class ReplyRelay(Relay):
             if stored is None:
                 return self._send_reference(reference)
             self._body = self._given = stored_responses.expand(self._caller, stored)
-            return self.send()
+            return self._resolve_items()
 
         return self.load(list(keys), proceed)
+
+    def _resolve_items(self) -> list[Action]:
+        """Replace references to items of earlier responses by these, where they are stored here."""
+        ids = stored_responses.find_item_references(self._caller, self._given)
+        if not ids:
+            return self.send()
+        names = {name: item_id for item_id in ids for name in self._entry_keys("item", item_id, "")}
+
+        def proceed(found: Mapping[str, bytes]) -> list[Action]:
+            items = {item_id: found[name] for name, item_id in names.items() if name in found}
+            self._body = self._given = stored_responses.resolve_items(self._given, items)
+            unknown = [item_id for item_id in ids if item_id not in items]
+            error = stored_responses.item_not_found(unknown[0]) if unknown else None
+            return self.send() if error is None else self._send_reference(Reference(None, error))
+
+        return self.load(list(names), proceed) if self._settings.has_store else proceed({})
 
     def _send_reference(self, reference: Reference) -> list[Action]:
         """Send a reference to the targets of the caller's own API, one of which may hold what it refers to.
@@ -517,7 +533,14 @@ class ReplyRelay(Relay):
         if response is None:
             return {}
         key = response_keys(self._settings, self._client, stored_responses.parse_id(response))[0]
-        return {key: stored_responses.encode(self._given, response)}
+        items = stored_responses.output_items(response)
+        named = {self._entry_keys("item", item_id, "")[0]: item for item_id, item in items.items()}
+        return {key: stored_responses.encode(self._answered_body, response), **named}
+
+    @property
+    def _answered_body(self) -> bytes:
+        """The body whose items precede those of the response."""
+        return self._given
 
     def _entry_keys(self, kind: EntryKind, call_id: str, digest: str) -> tuple[str, ...]:
         return entry_keys(self._settings.keys, self._client, kind, call_id, digest)

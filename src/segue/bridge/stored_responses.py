@@ -22,6 +22,7 @@ from segue.wire.base import ApiError
 
 _RESPONSES, _MESSAGES = "openai-responses", "anthropic"
 _REFERENCE = "previous_response_id"
+_ITEM_REFERENCE = b'"item_reference"'
 _KIND = "unknown-reference"
 _TERMINAL_EVENT = re.compile(rb"event: response\.(?:completed|incomplete)\ndata: (.*)\n\n")
 _THREADS_UNSUPPORTED: dict[str, Any] = {"error_code": "thread_unsupported_request", "unsupported": []}
@@ -87,6 +88,50 @@ def expand(caller: Caller, stored: bytes) -> bytes:
     items = [*earlier.items, *_input_items(output), *_input_items(caller.members.get("input"))]
     members = {key: raw for key, raw in caller.members.items() if key != _REFERENCE}
     return msgspec.json.encode({**members, "input": items})
+
+
+def find_item_references(caller: Caller, body: bytes) -> list[str]:
+    """Return the ids of the items that a body refers to and does not have."""
+    if caller.wire.base_api != _RESPONSES or _ITEM_REFERENCE not in body:
+        return []
+    items = [_decode_item(item) for item in _input_items(decode_members(body).get("input"))]
+    known = {item.id for item in items if not item.is_reference}
+    return [item.id for item in items if item.is_reference and item.id and item.id not in known]
+
+
+def resolve_items(body: bytes, found: Mapping[str, bytes]) -> bytes:
+    """Return a body with these items, by their ids, in place of the references to them."""
+    members = decode_members(body)
+    items = _input_items(members.get("input"))
+    pairs = [(item, _decode_item(item)) for item in items]
+    resolved = [Raw(found[named.id]) if named.is_reference and named.id in found else item for item, named in pairs]
+    return msgspec.json.encode({**members, "input": resolved})
+
+
+def item_not_found(item_id: str) -> ApiError:
+    return ApiError(404, f"Item with id '{item_id}' not found.", param="input", error_kind=_KIND)
+
+
+def output_items(response: Raw) -> dict[str, bytes]:
+    """Return the items of a response that later requests may refer to, by their ids."""
+    items = _input_items(msgspec.json.decode(response, type=dict[str, Raw]).get("output"))
+    return {named.id: bytes(item) for item in items if (named := _decode_item(item)).id}
+
+
+class _Item(Struct):
+    id: str = ""
+    type: str = ""
+
+    @property
+    def is_reference(self) -> bool:
+        return self.type == "item_reference"
+
+
+def _decode_item(item: Raw) -> _Item:
+    try:
+        return msgspec.json.decode(item, type=_Item)
+    except msgspec.ValidationError:
+        return _Item()
 
 
 def _input_items(raw: Raw | None) -> list[Raw]:

@@ -111,7 +111,16 @@ def format_media(media: Media) -> str:
     return ", ".join(filter(None, [media.mime or media.kind, media.name, size, location]))
 
 
+def is_shown(block: Opaque) -> bool:
+    """Return whether this is part of the conversation, or stands for a part of it."""
+    return block.omit_reason in (None, "compaction")
+
+
 def format_opaque(block: Opaque) -> str:
+    if block.omit_reason == "compaction":
+        count = (block.extra or {}).get("messages")
+        history = f"the {format_count(count, 'message')} before it" if count else "what was before it"
+        return f"{block.kind} in place of {history}: {block.text or 'only its provider can read it'}"
     return f"{block.kind}: {block.text}" if block.text else block.kind
 
 

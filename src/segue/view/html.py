@@ -38,6 +38,7 @@ from segue.view.format import (
     format_result,
     format_state,
     index_results,
+    is_shown,
     replace_controls,
     shorten,
 )
@@ -142,7 +143,7 @@ def _block(block: Block, index: ResultIndex, speaker: Speaker) -> Iterator[str]:
         case Code():
             yield code_to_html(block.code, block.language)
         case Opaque():
-            if block.omit_reason is None:
+            if is_shown(block):
                 yield f'<p class="aside">{_escape(format_opaque(block))}</p>'
         case _:  # pragma: no cover
             assert_never(block)

@@ -50,6 +50,7 @@ from segue.view.format import (
     format_media,
     format_opaque,
     format_result,
+    is_shown,
     shorten,
 )
 from segue.view.sanitize import sanitize
@@ -198,7 +199,7 @@ def _block_lines(block: Block, calls: CallLabels, *, full: bool) -> Iterator[Lin
         case Code():
             yield from (Line("text", line) for line in block.code.splitlines())
         case Opaque():
-            if block.omit_reason is None:
+            if is_shown(block):
                 yield Line("dim", f"[{format_opaque(block)}]")
         case _:  # pragma: no cover
             assert_never(block)

@@ -19,6 +19,7 @@ from segue.view.format import (
     format_result,
     format_state,
     index_results,
+    is_shown,
     replace_controls,
 )
 from segue.view.model_text import MAX_LENGTH, embed_markdown
@@ -95,7 +96,7 @@ def _block(block: Block, index: ResultIndex) -> Iterator[str]:
         case Code():
             yield _fence(block.code, block.language)
         case Opaque():
-            if block.omit_reason is None:
+            if is_shown(block):
                 yield f"[{_escape(format_opaque(block))}]"
         case _:  # pragma: no cover
             assert_never(block)
