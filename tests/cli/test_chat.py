@@ -434,11 +434,11 @@ def test_conversation_of_another_folder_is_named_by_its_number(room: Room):
     again.wait_for_text(PROMPT)
     again.enter("in the second folder")
     again.wait_for_text("Two.")
-    again.enter("/sessions")
+    again.enter("/conversations")
     again.wait_for_text("▸ 1", "~/second", "also by its number")
-    again.enter("/sessions 2")
+    again.enter("/conversations 2")
     again.wait_for_text("it belongs to", "One.")
-    again.enter("/sessions 1")
+    again.enter("/conversations 1")
     again.wait_for_text("Two.", count=2)
 
 
@@ -485,7 +485,7 @@ def test_copy_and_return_to_the_original(room: Room):
     seat.wait_for_text("nothing to copy: there are no messages yet")
     with room.store() as store:
         (row,) = store.list()
-    seat.enter(f"/sessions {row.id}")
+    seat.enter(f"/conversations {row.id}")
     seat.wait_for_text(f"{row.id} is already open")
     seat.enter("hello")
     seat.wait_for_text("One.")
@@ -493,12 +493,12 @@ def test_copy_and_return_to_the_original(room: Room):
     seat.wait_for_text(f"forked from {row.id}, which is unchanged", "One.", count=1)
     seat.enter("in there")
     seat.wait_for_text("In the copy.")
-    seat.enter(f"/sessions {row.id}")
+    seat.enter(f"/conversations {row.id}")
     seat.wait_for_text(f"conversation {row.id}, 2 messages")
     seat.enter("and here")
     seat.wait_for_text("Back.")
     assert "in there" not in request_texts(claude)
-    seat.enter("/sessions 1n")
+    seat.enter("/conversations 1n")
     seat.wait_for_text("✗ several conversation ids begin with '1n'")
 
 

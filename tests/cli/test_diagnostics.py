@@ -40,7 +40,7 @@ def noisy():
     asyncio.run(main())
     print("result")
 
-app.COMMANDS = {"noisy": ""}
+app.COMMANDS = {"noisy": app.CommandRow("", "")}
 app.Commands.get_command = lambda *_: noisy
 sys.argv = ["segue", "noisy"]
 app.main()

@@ -490,7 +490,7 @@ def test_each_folder_has_its_own_latest_conversation(project: Project, start_emu
     monkeypatch.chdir(other_folder)
     ended = project.run(*ask, "-c", "Which?")
     assert is_one_line_error(ended)
-    assert "belongs to this folder; -c --any continues the latest of all" in ended.err
+    assert "belongs to this folder; -c --all-folders continues the latest of all" in ended.err
     there = project.run(*ask, "Second").json["conversation"]
     assert there != here
     link = tmp_path / "link"
@@ -498,7 +498,7 @@ def test_each_folder_has_its_own_latest_conversation(project: Project, start_emu
     monkeypatch.chdir(link)
     assert project.run(*ask, "-c", "Third").json["conversation"] == here
     monkeypatch.chdir(other_folder)
-    assert project.run(*ask, "-c", "--any", "Fourth").json["conversation"] == here
+    assert project.run(*ask, "-c", "--all-folders", "Fourth").json["conversation"] == here
     assert project.run(*ask, "-s", "2", "Fifth").json["conversation"] == there
     assert project.run(*ask, "-s", here[-5:], "Sixth").json["conversation"] == here
     forked = project.run(*ask, "-s", here, "--fork", "Seventh").json["conversation"]
@@ -627,8 +627,8 @@ def test_nothing_is_kept_without_a_store(project: Project, start_emulator):
     "flags",
     [
         ("-c",),
-        ("-c", "--any"),
-        ("--any",),
+        ("-c", "--all-folders"),
+        ("--all-folders",),
         ("-s", "zzz"),
         ("-s", "1"),
         ("--fork",),

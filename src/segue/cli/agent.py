@@ -452,7 +452,7 @@ class Agent:
         return log
 
     def _latest_id(self) -> str:
-        """Return the id of the latest conversation of this folder, with `--any` of all folders."""
+        """Return the id of the latest conversation of this folder, with `--all-folders` of all."""
         assert self.store is not None
         rows = self.store.list(_MAX_SCANNED, folder=None if self._options.any_folder else _folder())
         # Subagents' conversations are stored too, but are not continued.
@@ -462,7 +462,8 @@ class Agent:
         if self._options.any_folder or not self.store.list(1):
             raise InputError("no stored conversation to continue")
         raise InputError(
-            "no stored conversation belongs to this folder; -c --any continues the latest of all, segue log lists them"
+            "no stored conversation belongs to this folder; -c --all-folders continues the latest of all, "
+            "segue log lists them"
         )
 
     def _compress_if_full(self) -> None:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import click
 
@@ -36,36 +36,58 @@ _RESEND_SECONDS = 0.05
 _UNUSABLE_STORE = ("corrupt", "foreign", "newer")
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
-# Command → the module in this package that defines it as `command`, in the order of `segue --help`.
-COMMANDS: Mapping[str, str] = {
-    "chat": "chat",
-    "run": "run",
-    "demo": "demo",
-    "convert": "convert",
-    "check": "check",
-    "repair": "repair",
-    "assemble": "assemble",
-    "extract": "extract",
-    "serve": "serve",
-    "with": "with_",
-    "route": "route",
-    "move": "move",
-    "keys": "keys",
-    "usage": "usage",
-    "emulate": "emulate",
-    "log": "log",
-    "undo": "undo",
-    "export": "export",
-    "import": "import_",
-    "compress": "compress",
-    "diag": "diag",
-    "formats": "formats",
-    "rules": "rules",
-    "models": "models",
-    "trust": "trust",
-    "doctor": "doctor",
-    "completion": "completion",
+
+class CommandRow(NamedTuple):
+    """The module in this package that defines it as `command`, and its line in `segue --help`."""
+
+    module: str
+    summary: str
+
+
+GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
+    "Agent": {
+        "chat": CommandRow("chat", "Chat with a model that uses tools"),
+        "run": CommandRow("run", "Send a prompt and print the answer"),
+        "undo": CommandRow("undo", "Restore files that tools changed"),
+    },
+    "Coding clients": {
+        "with": CommandRow("with_", "Run Claude Code, Codex and others on any model"),
+        "route": CommandRow("route", "Change the model of a running gateway"),
+        "move": CommandRow("move", "Move a session to another coding client"),
+    },
+    "Gateway": {
+        "serve": CommandRow("serve", "Serve every client API, with any model behind it"),
+        "usage": CommandRow("usage", "Print tokens and costs by route and model"),
+        "emulate": CommandRow("emulate", "Emulate a provider, strictly, on this machine"),
+    },
+    "Request bodies": {
+        "convert": CommandRow("convert", "Convert a request body to another API"),
+        "check": CommandRow("check", "Check a body against the rules of its API"),
+        "repair": CommandRow("repair", "Repair a body for its own API"),
+        "assemble": CommandRow("assemble", "Assemble a recorded stream into one reply"),
+        "extract": CommandRow("extract", "Extract tool calls from a model's text"),
+        "apis": CommandRow("apis", "List APIs, or what is known of a model"),
+        "formats": CommandRow("formats", "List tool formats"),
+        "rules": CommandRow("rules", "Show what providers accept and reject"),
+    },
+    "Conversations": {
+        "log": CommandRow("log", "List, show, search and delete them"),
+        "export": CommandRow("export", "Export one, for people or for an API"),
+        "import": CommandRow("import_", "Store one from a file"),
+        "compress": CommandRow("compress", "Compress one to a token budget"),
+        "diag": CommandRow("diag", "Show a request, and the cause of each finding"),
+    },
+    "Setup": {
+        "models": CommandRow("models", "List models, providers and keys"),
+        "keys": CommandRow("keys", "Store keys of providers and of gateway clients"),
+        "doctor": CommandRow("doctor", "Check configuration, keys, store and terminal"),
+        "trust": CommandRow("trust", "Trust the configuration of a project"),
+        "completion": CommandRow("completion", "Print the completion script of a shell"),
+        "demo": CommandRow("demo", "See one task pass through every API"),
+    },
 }
+_NAME_WIDTH = 10
+COMMANDS: Mapping[str, CommandRow] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 _ROOT_OPTIONS = ("-h", "--help", "--version")
 
@@ -89,8 +111,14 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"segue.cli.{COMMANDS[cmd_name]}").command
+        command: click.Command = import_module(f"segue.cli.{COMMANDS[cmd_name].module}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in groups, without importing them."""
+        for title, rows in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{_NAME_WIDTH}}", row.summary) for name, row in rows.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from segue.cli.chat_ui.ui import ChatUI
 
 
-@options.command("chat", json_help="Not supported; use segue run --json.")
+@click.command("chat")
 @click.argument("prompt", nargs=-1, metavar="[PROMPT]")
 @options.agent_options
 @click.pass_context
-def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **flags: Any) -> None:
+def command(ctx: click.Context, prompt: tuple[str, ...], **flags: Any) -> None:
     """Chat with a model that uses tools. `segue` without arguments does the same.
 
     /help lists the commands. /model PROVIDER/MODEL switches the model at any time, even in the middle of a task. Tool
@@ -36,8 +36,6 @@ def command(ctx: click.Context, prompt: tuple[str, ...], *, as_json: bool, **fla
       segue chat -m anthropic/claude-sonnet-5
       segue chat -c
     """
-    if as_json:
-        raise click.UsageError("segue chat has no JSON output; use segue run --json", ctx)
     if getattr(sys, "stdin", None) is None or getattr(sys, "stdout", None) is None:
         raise streams.BadInputError("a chat needs stdin and stdout; one of them is closed")
     run_options = RunOptions.from_flags(ctx, flags)

@@ -38,7 +38,12 @@ class _ApiOrAll(options.ApiName):
 @click.option("--key", "keys", multiple=True, metavar="K", help="Accept only this key (repeatable; default: any key).")
 @click.option("--fault", "faults", multiple=True, metavar="F", help="NAME, NAME=RATE or NAME@2,5; see above.")
 @click.option(
-    "--patience", default=30.0, metavar="S", show_default=True, help="Duration of slow-start and stall in seconds."
+    "--stall-seconds",
+    "patience",
+    default=30.0,
+    metavar="S",
+    show_default=True,
+    help="Duration of slow-start and stall in seconds.",
 )
 @click.option("--record", type=click.Path(path_type=Path), metavar="DIR", help="Store each exchange with --upstream.")
 @click.option(

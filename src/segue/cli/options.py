@@ -1,4 +1,4 @@
-"""Options and arguments shared by the commands: `--json`, `--version`, FILE, ID, API names, options of an agent."""
+"""Options and arguments shared by the commands: `--json`, FILE, ID, API names, options of an agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ profile_option = click.option(
     "--profile",
     metavar="P",
     shell_complete=completers.profiles,
-    help="The server, if it implements the API with rules of its own; see segue formats --profiles.",
+    help="The server, if it implements the API with rules of its own; see segue apis --profiles.",
 )
 
 
@@ -48,9 +48,10 @@ _AGENT_OPTIONS = (
     ),
     click.option("--emulated", is_flag=True, help="Use emulated models: no key, no network, no cost."),
     click.option("-c", "--continue", "latest", is_flag=True, help="Continue the latest conversation of this folder."),
-    click.option("--any", "any_folder", is_flag=True, help="With -c: the latest conversation of all folders."),
+    click.option("--all-folders", "any_folder", is_flag=True, help="With -c: the latest conversation of all folders."),
     click.option(
         "-s",
+        "--conversation",
         "--session",
         "conversation",
         metavar="ID",
@@ -124,11 +125,10 @@ def limit_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., A
 def command(
     name: str, *, group: click.Group | None = None, json_help: str = "Print the result as one JSON value."
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Return a command with `--json` and `--version`, added to `group` where given."""
+    """Return a command with `--json`, added to `group` where given."""
 
     def make(function: Callable[..., Any]) -> click.Command:
         function = click.option("--json", "as_json", is_flag=True, help=json_help)(function)
-        function = click.version_option(package_name="segue", message="segue %(version)s")(function)
         return (group.command if group is not None else click.command)(name)(function)
 
     return make
@@ -139,7 +139,7 @@ class Subcommands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = args[0] if args else ""
-        if not args or (first.startswith("-") and first not in ("-h", "--help", "--version")):
+        if not args or (first.startswith("-") and first not in ("-h", "--help")):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
 
@@ -234,7 +234,7 @@ class RunOptions:
         continues = values["latest"] or values["conversation"] is not None
         for wrong, message in (
             (values["latest"] and values["conversation"] is not None, "-c and -s can't be combined"),
-            (values["any_folder"] and not values["latest"], "--any is for -c"),
+            (values["any_folder"] and not values["latest"], "--all-folders is for -c"),
             (values["fork"] and not continues, "--fork needs a conversation: use -c or -s"),
             (continues and not keep, "--no-store can't be combined with -c or -s"),
             (names is not None and no_tools, "--tools and --no-tools can't be combined"),

@@ -71,7 +71,7 @@ async def _new(chat: Chat, arguments: str) -> None:
     await chat.switch_to(chat.agent.new_log())
 
 
-async def _sessions(chat: Chat, arguments: str) -> None:
+async def _conversations(chat: Chat, arguments: str) -> None:
     store = chat.agent.store
     if store is None:
         raise InputError("conversations are not stored (--no-store)")
@@ -96,7 +96,7 @@ async def _sessions(chat: Chat, arguments: str) -> None:
     styles = ("class:mark", "class:name", "class:dim", "class:dim", "class:dim", "")
     if chat.width < 90:
         rows, styles = [(row[0], row[1], row[2], row[5]) for row in rows], (*styles[:3], "")
-    hint = "  /sessions ID continues one, also by its number"
+    hint = "  /conversations ID continues one, also by its number"
     chat.print_rows([[], *format_table(rows, styles, chat.width), [("class:dim", hint)], []])
 
 
@@ -135,7 +135,7 @@ async def _export(chat: Chat, arguments: str) -> None:
     chat.print_line(f"written to {file} (readable only by you)")
 
 
-def _suggest_sessions(chat: Chat) -> list[Suggestion]:
+def _suggest_conversations(chat: Chat) -> list[Suggestion]:
     store = chat.agent.store
     return (
         [(row.id, truncate(_format_title(row), 40)) for row in store.list(_MAX_SUGGESTED)] if store is not None else []
@@ -165,12 +165,12 @@ COMMANDS = (
     Command("new", "start a new conversation", _new, allowed_while_busy=False),
     Command("clear", "start a new conversation", _new, allowed_while_busy=False),
     Command(
-        "sessions",
+        "conversations",
         "list stored conversations, or continue one",
-        _sessions,
+        _conversations,
         "[ID]",
         allowed_while_busy=False,
-        suggestions=_suggest_sessions,
+        suggestions=_suggest_conversations,
     ),
     Command("fork", "continue in a copy", _fork, allowed_while_busy=False),
     Command(
