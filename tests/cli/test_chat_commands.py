@@ -72,8 +72,8 @@ def test_commands_match_by_prefix_and_typos_are_reported():
     assert find("toolf").name == "toolformat"
     with pytest.raises(InputError, match="did you mean /model or /models"):
         find("mod")
-    with pytest.raises(InputError, match="/conversations"):
-        find("sesions")
+    with pytest.raises(InputError, match="did you mean /conversations"):
+        find("conversatons")
     with pytest.raises(InputError, match="/help lists them"):
         find("zzz")
 

@@ -16,7 +16,7 @@ import segue
 from scripts.recording import draw_picture, draw_recording, run_exchanges
 from segue.cli import app, demo_run
 from segue.emulator import Emulator, client
-from tests.cli.process import ProcessResult, is_one_line_error, run
+from tests.cli.process import ProcessResult, run
 from tests.cli.terminal import run_in_terminal
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -208,28 +208,6 @@ def test_the_picture_shows_one_request_refused_and_accepted():
     assert segue.check(converted.body, "anthropic")
     words = " ".join(ElementTree.fromstring(picture).itertext())
     assert words.index(f"HTTP 400  {copied.text}") < words.index(f"HTTP 200  {converted.text}")
-
-
-def test_the_recording_is_written_beside_json_too(tmp_path):
-    file = tmp_path / "demo.svg"
-    ended = run("demo", "--json", "--svg", str(file))
-    assert ended.json["segue"]["totals"]["refused"] == 0
-    assert file.read_bytes() == RECORDING.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("file", "said"),
-    [
-        ("/nonexistent/x.svg", "no such file or directory"),
-        ("/", "is a directory"),
-        ("/dev/null/x.svg", "not a directory"),
-    ],
-)
-@pytest.mark.parametrize("option", ["--svg", "--picture"])
-def test_unwritable_recording_is_rejected_first(file, said, option):
-    ended = run("demo", option, file)
-    assert is_one_line_error(ended), ended
-    assert ended.err == f"segue: can't write {file}: {said}\n"
 
 
 def test_a_terminal_gets_colour():

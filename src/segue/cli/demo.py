@@ -84,4 +84,4 @@ def render(halves: dict[str, list[Step]], width: int) -> list[list[Row]]:
         scenes += [[heading, rows.pop(0)] if name == "segue" else [heading], *([row] for row in rows)]
     if "segue" in halves:
         scenes.append(demo_view.render_changes(halves["segue"], width))
-    return [*scenes, demo_view.render_ending(naive="segue" not in halves)]
+    return [*scenes, demo_view.render_ending(width, naive="segue" not in halves)]

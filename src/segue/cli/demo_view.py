@@ -19,6 +19,7 @@ _ID_WIDTH = 25
 _NAME_WIDTH = 11
 # Below this width the column with the id is dropped.
 _ID_COLUMN_WIDTH = 84
+_TRY_IT = "Try it: "
 _MARKS = {"result": "", "error": " (failed)", "cancelled": " (cancelled)"}
 
 
@@ -50,10 +51,11 @@ def render_changes(steps: Sequence[Step], width: int) -> list[Row]:
     return [_heading([("bold", "What segue did")], width), *lines]
 
 
-def render_ending(*, naive: bool) -> list[Row]:
+def render_ending(width: int, *, naive: bool) -> list[Row]:
     """Render a hint what to try next."""
     command = "segue demo" if naive else 'segue run --emulated -m moonshot "List the files here"'
-    return [[("", "Try it: "), ("bold", command)]]
+    first, *others = textwrap.wrap(command, width - len(_TRY_IT))
+    return [[("", _TRY_IT), ("bold", first)], *([("bold", line)] for line in others)]
 
 
 # -------------------------------------------------------------------------------------------------------------- halves

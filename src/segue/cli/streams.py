@@ -82,10 +82,13 @@ def format_name(file: str) -> str:
 @contextlib.contextmanager
 def name_input(file: str) -> Generator[None]:
     """Prepend the name of the input file to an `InputError` about its content."""
-    from segue.errors import InputError, UndetectedApiError
+    from segue.errors import UndetectedApiError
 
     try:
         yield
+    except BadInputError:
+        # It names the file already.
+        raise
     except InputError as error:
         if file == STDIO or error.path in _ARGUMENTS:
             raise
