@@ -88,7 +88,9 @@ def _find_wire(uri: str) -> tuple[Wire | None, str | None]:
             if (match := re.search(end + "$", parts.path)) is not None:
                 rows.append(wire)
                 model = unquote(match[1]) if match.groups() else None
-    own = [row for row in rows if re.split("-", row.profile or row.name)[0] in host and row.kind != "wire"]
+    # Azure serves OpenAI's own API too.
+    maker = "openai" if host.endswith(".openai.azure.com") else host
+    own = [row for row in rows if re.split("-", row.profile or row.name)[0] in maker and row.kind != "wire"]
     return next(iter([*own, *rows]), None), model
 
 

@@ -70,19 +70,26 @@ def judge_request(exchange: Exchange) -> Iterator[Difference]:
             rules = "accepted" if verdict else ", ".join(str(each) for each in verdict if each.severity == "reject")
             answer = f"{exchange.status} {json.dumps(exchange.reply)}" if exchange.status != 200 else "200"
             yield Difference(exchange.name, "check", answer, rules)
-    if exchange.status == 200:
+    yield from _judge_conversions(exchange, body, is_accepted=exchange.status == 200)
+
+
+def _judge_conversions(exchange: Exchange, body: Body, kind: str = "", *, is_accepted: bool) -> Iterator[Difference]:
+    """A body is valid in every API, and the same at home if the provider accepts it."""
+    wire, data = exchange.wire, json.dumps(body).encode()
+    if is_accepted:
         found = segue.convert(data, source=wire.name, target=wire.name, profile=wire.profile).body
-        for path, before, after in list(find_changes(body, found))[:1]:
-            yield Difference(exchange.name, "home", f"{path} {json.dumps(before)}", json.dumps(after))
+        for path, before, after in find_changes(body, found):
+            yield Difference(exchange.name, f"{kind}home", f"{path} {json.dumps(before)}", json.dumps(after))
     for target in WIRES:
         profile = wire.profile if target == wire.name else None
         try:
             converted = segue.convert(data, source=wire.name, target=target, profile=profile)
             verdict = segue.check(converted.data, target, profile=profile)
             if not verdict:
-                yield Difference(exchange.name, f"convert {target}", "a valid body", ", ".join(map(str, verdict)))
+                yield Difference(exchange.name, f"{kind}convert {target}", "a valid body", ", ".join(map(str, verdict)))
         except SegueError as error:
-            yield Difference(exchange.name, f"convert {target}", "a valid body", f"{type(error).__name__}: {error}")
+            found = f"{type(error).__name__}: {error}"
+            yield Difference(exchange.name, f"{kind}convert {target}", "a valid body", found)
 
 
 def find_changes(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -107,12 +114,16 @@ def find_changes(before: Any, after: Any, path: str = "") -> Iterator[tuple[str,
 
 
 def judge_reply(exchange: Exchange) -> Iterator[Difference]:
-    """A reply means the same to every caller, and its conversation can go on in its own API."""
+    """A reply means the same to every caller, and its conversation can go on in its own API, also as it came."""
     wire, reply = exchange.wire, json.dumps(exchange.reply).encode()
     whole = wire.parse_reply(json.loads(reply))
     for caller, converted in _callers(exchange):
         body = converted.reply(reply)
         yield from _compare(exchange, f"reply {caller}", whole, WIRES[caller].parse_reply(body))
+    if (appended := _append_as_it_came(exchange)) is not None:
+        # A call that nobody answers gets a result.
+        is_accepted = bool(segue.check(appended, wire.name, profile=wire.profile)) and not meaning_of(whole)["calls"]
+        yield from _judge_conversions(exchange, appended, "appended: ", is_accepted=is_accepted)
     chat = segue.Conversation.from_body(exchange.named_body, source=wire.name)
     chat.add_reply(reply, source=wire.name)
     for call in chat.pending:
@@ -122,6 +133,27 @@ def judge_reply(exchange: Exchange) -> Iterator[Difference]:
     verdict = segue.check(data, wire.name, profile=wire.profile, model=exchange.model)
     if not verdict:
         yield Difference(exchange.name, "echo", "a valid body", ", ".join(map(str, verdict)))
+
+
+def _append_as_it_came(exchange: Exchange) -> Body | None:
+    """Return the body with the provider's own message and a question behind it; None if there is no message."""
+    body, reply, key = exchange.named_body, exchange.reply or {}, exchange.wire.conversation_key
+    match reply:
+        case {"output": {"message": dict() as message}} | {"choices": [{"message": dict() as message}, *_]}:
+            new: list[Any] = [message]
+        case {"candidates": [{"content": dict() as message}, *_]} if message.get("parts"):
+            new = [message]
+        case {"output": [*items]}:
+            new = items
+        case {"role": "assistant", "content": [*blocks]}:
+            new = [{"role": "assistant", "content": blocks}]
+        case _:
+            return None
+    before = body.get(key) or []
+    before = [{"role": "user", "content": before}] if isinstance(before, str) else before
+    text: Any = [{"text": "Go on."}] if exchange.wire.base_api in ("gemini", "bedrock") else "Go on."
+    user = {"role": "user", "parts" if exchange.wire.base_api == "gemini" else "content": text}
+    return {**body, key: [*before, *new, user]}
 
 
 def _callers(exchange: Exchange) -> Iterator[tuple[Any, segue.Converted]]:
@@ -136,9 +168,12 @@ def _callers(exchange: Exchange) -> Iterator[tuple[Any, segue.Converted]]:
 
 
 def _compare(exchange: Exchange, kind: str, expected: Reply, found: Reply) -> Iterator[Difference]:
-    if (before := meaning_of(expected)) != (after := meaning_of(found)):
-        place = next(key for key in before if before[key] != after[key])
-        yield Difference(exchange.name, kind, f"{place} {before[place]!r}", repr(after[place]))
+    before, after = meaning_of(expected), meaning_of(found)
+    for place in before:
+        # A reply that failed, or whose caller did not ask for its tokens, has none.
+        is_counted = before["finish"] != "error" and None not in (before[place], after[place])
+        if before[place] != after[place] and (place != "tokens" or is_counted):
+            yield Difference(exchange.name, kind, f"{place} {before[place]!r}", repr(after[place]))
 
 
 def meaning_of(reply: Reply) -> Body:
@@ -152,7 +187,9 @@ def meaning_of(reply: Reply) -> Body:
         for call in reply.calls
         if call.kind != "hosted"
     ]
-    return {"text": "".join(_drop_thoughts(reply).split()), "calls": calls, "finish": reply.finish}
+    text, usage = "".join(_drop_thoughts(reply).split()), reply.usage
+    tokens = None if usage is None else (usage.input, usage.output, usage.cache_read)
+    return {"text": text, "calls": calls, "finish": reply.finish, "tokens": tokens}
 
 
 def _drop_thoughts(reply: Reply) -> str:

@@ -33,6 +33,7 @@ def test_traffic_as_segue_expects_it_has_no_difference(capsys: pytest.CaptureFix
         ("tool_call", "code: 200", "code: 400", "check: expected 400"),
         ("tool_call", "choices:", "choices: null\n      odd:", "reply: expected no error"),
         ("stream", "data:", "date:", "stream: expected no error"),
+        ("tool_call", "role: assistant", "role: oracle", "appended: convert openai-chat: expected a valid body"),
     ],
 )
 def test_other_traffic_is_a_difference(tmp_path: Path, file: str, old: str, new: str, kind: str) -> None:
