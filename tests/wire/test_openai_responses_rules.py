@@ -560,6 +560,18 @@ def test_resp_10_unencrypted_reasoning_needs_stored_state(stored):
     assert findings(out) == []
 
 
+def test_resp_07_reference_to_reasoning_before_a_call_without_id_is_dropped():
+    references = [{"type": "item_reference", "id": name} for name in ("rs_1", "fc_0", "rs_2")]
+    given = (user(), *references[:2], result("call_0"), references[2], call(), result())
+    assert [violation.rule for violation in segue.check(body(*given), API)] == ["OAI-RESP-07"]
+    out = convert_same_api(*given)
+    assert out.body["input"] == [each for each in given if each is not references[2]]
+    assert findings(out) == ["dropped"]
+    # With its id, the call is the item that follows the reasoning.
+    kept = body(user(), references[0], call(id="fc_1"), result())
+    assert segue.convert(kept, target=API).body == kept
+
+
 def test_resp_10_references_need_stored_state():
     out = convert_same_api(user(), {"type": "item_reference", "id": "rs_1"}, call(id="fc_1"), result(), store=False)
     assert kinds(out) == ["message", "function_call", "function_call_output"]

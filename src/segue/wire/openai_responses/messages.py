@@ -138,9 +138,12 @@ def parse_items(
                 continue
             sound = context.accepts_id(kind, item) and (context.stored or kind != "item_reference")
             if side == "ai":
+                lacks_id = path == "input" and item.get("id") is None
+                if lacks_id:
+                    group.drop_trailing_references()
                 group.add(
                     _parse_model_item(kind, item, context, valid_id=sound),
-                    sound and not (path == "input" and item.get("id") is None and group.needs_item_id),
+                    sound and not (lacks_id and group.needs_item_id),
                 )
                 continue
             messages += group.close()
@@ -333,11 +336,15 @@ class _ReplyGroup:
         """Return whether the reply has the reasoning item with this id."""
         return any(isinstance(block, Thinking) and block.origin.item_id == item_id for block in self._blocks)
 
+    def drop_trailing_references(self) -> None:
+        """Drop references to reasoning that the next item does not follow by its own id (OAI-RESP-07)."""
+        self._blocks = _drop_trailing_references(self._blocks)
+
     def close(self) -> list[Message]:
         if not self._blocks:
             return []
+        self.drop_trailing_references()
         blocks = self._blocks if self._valid_ids else [_strip_ids_and_reasoning(block) for block in self._blocks]
-        blocks = _drop_trailing_references(blocks)
         message = Message("ai", tuple(blocks), native=self._context.native({}))
         self._blocks, self._valid_ids = [], True
         return [message]
