@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -319,6 +320,13 @@ def test_json_reply_matches_the_schema() -> None:
     assert make_reply_steps(make_request("Lisbon, 3 days", response_format=form)) == (
         TextStep('{"city":"Lisbon","days":3}'),
     )
+    written = make_request("Lisbon, 3 days", response_format=ResponseFormat("json"))
+    rules = Text(f"Answer in JSON that fits this {{schema}}: {json.dumps(schema)}")
+    for changed in (
+        replace(written, messages=(Message("system", (rules,)), *written.messages)),
+        replace(written, system=(rules,)),
+    ):
+        assert make_reply_steps(changed) == make_reply_steps(make_request("Lisbon, 3 days", response_format=form))
     assert reply_text(make_reply_steps(make_request("Hm", response_format=ResponseFormat("json")))).startswith(
         '{"answer":"'
     )

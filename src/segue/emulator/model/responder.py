@@ -6,12 +6,15 @@ of failed calls and one look into a project's README, unless there is a new ques
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
 from msgspec import Struct
 
+from segue.canonical.blocks import text_of
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Options, Request, Tool
 from segue.emulator.model import texts
@@ -24,6 +27,7 @@ from segue.emulator.steps import CallStep, EndStep, ReplySteps, Step, TextStep, 
 
 _MAX_CALLS = 4
 _CHARACTERS_PER_TOKEN = 4
+_decode_json = json.JSONDecoder().raw_decode
 _PERMANENT_FAILURE = re.compile(
     r"not found|no such|denied|forbidden|not allowed|permission|unauthori[sz]ed|invalid|unknown|does ?n[o']t exist"
     r"|reject|cancel|refus|declin|interrupt|not supported|missing",
@@ -166,9 +170,10 @@ class _Responder(Struct):
     def _reply_text(self) -> str:
         exchange = self.exchange
         form = self.request.options.response_format
-        if form is not None and form.kind != "text" and form.schema is not None:
+        schema = None if form is None or form.kind == "text" else form.schema or self._find_written_schema()
+        if schema is not None:
             words = "\n".join([exchange.text, *map(format_result, exchange.results)])
-            return encode_json_text(make_arguments(form.schema, words))
+            return encode_json_text(make_arguments(schema, words))
         if exchange.results:
             text = self._pick(texts.result_reports(exchange, self.file_tools))
         elif exchange.calls:
@@ -180,6 +185,19 @@ class _Responder(Struct):
             replies = texts.replies_without_tool(exchange.text, has_tools=has_tools, file_tools=has_file_tools)
             text = self._pick(replies)
         return text if form is None or form.kind == "text" else encode_json_text({"answer": text})
+
+    def _find_written_schema(self) -> Mapping[str, Any] | None:
+        """Return the schema of an object that the system text has: some APIs have no other place for it."""
+        written = (message.blocks for message in self.request.messages if message.speaker == "system")
+        for text in map(text_of, (self.request.system, *written)):
+            for found in re.finditer(r"\{", text):
+                try:
+                    value: Any = _decode_json(text, found.start())[0]
+                except ValueError:
+                    continue
+                if "properties" in value:
+                    return value
+        return None
 
     def _pick(self, options: Sequence[str]) -> str:
         return options[crc32(f"{self.seed}\n{self.exchange.text}".encode("utf-8", "replace")) % len(options)]
