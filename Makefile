@@ -16,6 +16,9 @@ AGENTS_ENVS := httpx2 httpx
 SDKS    := .venv-sdks
 VENDORS := openai anthropic google-genai mistralai botocore pyyaml
 
+# An environment with LangChain's clients and the newest SDKs, for the suites of other projects.
+SUITES := .venv-suites
+
 # A virtual environment holds its own path, so a moved or copied checkout needs a new one: the stamps carry a number
 # made from the path, and are found only where they were written.
 HERE   := $(shell printf '%s' '$(CURDIR)' | cksum | cut -d ' ' -f 1)
@@ -52,7 +55,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak compare bench frameworks clients recorded sdks templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak compare bench frameworks clients suites recorded sdks templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,6 +130,10 @@ frameworks: $(AGENTS_ENVS:%=$(AGENTS)-%/ready-$(HERE)) ## agents of LangChain, p
 clients: setup ## run eight coding clients from npm behind the gateway, then write docs/clients.md (ONLY=…)
 	@$(BIN)/python -m tests.clients $(ARGS)
 
+# Separate from `make test`: it needs npm and runs for half an hour. A cell with a result is not run again.
+suites: $(SUITES)/ready-$(HERE) ## run suites of other projects (LangChain, AI SDK, SDK helpers) behind the gateway, then write docs/suites.md (ONLY=…)
+	@$(SUITES)/bin/python -m tests.suites $(ARGS)
+
 # Separate from `make test`: the recordings are a checkout of pydantic/pydantic-ai, and do not enter this repository.
 recorded: setup ## judge segue by recorded traffic: RECORDINGS=DIR, a checkout of pydantic-ai (ARGS="--only …")
 	@test -n "$(RECORDINGS)" || { echo "set RECORDINGS to a checkout of pydantic/pydantic-ai" >&2; exit 2; }
@@ -143,7 +150,7 @@ pins: ## take the newest version of everything into constraints.txt
 	@mv constraints.new constraints.txt && rm -rf $(VENV)-pins
 
 clean: ## remove all that was made: .venv, caches, builds
-	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) $(SDKS) $(AGENTS_ENVS:%=$(AGENTS)-%) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) $(SDKS) $(SUITES) $(AGENTS_ENVS:%=$(AGENTS)-%) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(MADE):
@@ -176,6 +183,12 @@ $(BENCH)/ready-$(HERE): pyproject.toml | $(MADE)
 	@echo "installing segue and its peers into $(BENCH)"
 	@rm -rf $(BENCH) && $(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python -m pip --disable-pip-version-check install -qq -e '.[gateway]' $(PEERS)
+	@touch $@
+
+$(SUITES)/ready-$(HERE): tests/suites/requirements.txt pyproject.toml | $(MADE)
+	@echo "installing segue and the suites into $(SUITES)"
+	@rm -rf $(SUITES) && $(PYTHON) -m venv $(SUITES)
+	@$(SUITES)/bin/python -m pip --disable-pip-version-check install -qq -e . -r tests/suites/requirements.txt
 	@touch $@
 
 $(SDKS)/made-$(HERE):
