@@ -133,7 +133,12 @@ class RememberedConversation(Struct, frozen=True):
         return encoded + _SIZE_FACTOR * decoded + _CALL_SIZE * self.call_count
 
     def start_another(self) -> RememberedConversation | None:
-        """Return an empty conversation with the settings of this one, of which one body was converted."""
+        """Return an empty conversation with the settings of this one, of which one body was converted.
+
+        None if its items can't be parsed alone, such as those that declare tools.
+        """
+        if self._parse_items(self.newest.items) is None:
+            return None
         prefix = self.prefix.keep_settings()
         empty = ParsedItems(b"[]", (), ())
         return prefix and msgspec.structs.replace(
