@@ -44,6 +44,11 @@ class Sample(NamedTuple):
         return self.seconds / self.floor
 
 
+def vary_each(request: bytes, count: int) -> list[bytes]:
+    """Return the request several times, each as another conversation."""
+    return [vary([request], number)[0] for number in range(count)]
+
+
 def convert(request: bytes, run: Run, target: str) -> Callable[[], object]:
     return lambda: segue.convert(request, source=run.source, target=target).data
 
@@ -65,12 +70,24 @@ def convert_cold(run: Run, target: str, rounds: int) -> list[Sample]:
     samples: list[Sample] = []
     for request in run.requests:
         best = floor_time = float("inf")
-        for varied in vary([request] * rounds, 0):
+        for varied in vary_each(request, rounds):
             sessions.clear()
             floor_time = min(floor_time, time_once(floor(varied)))
             best = min(best, time_once(convert(varied, run, target)))
         samples.append(Sample(len(request), best, floor_time))
     return samples
+
+
+def convert_known(run: Run, target: str, rounds: int) -> Sample:
+    """Convert the first request of a conversation, after two requests of another one with the same settings."""
+    sessions.clear()
+    for request in vary(run.requests[:2], rounds):
+        convert(request, run, target)()
+    best = floor_time = float("inf")
+    for varied in vary_each(run.requests[0], rounds):
+        floor_time = min(floor_time, time_once(floor(varied)))
+        best = min(best, time_once(convert(varied, run, target)))
+    return Sample(len(run.requests[0]), best, floor_time)
 
 
 def convert_last(run: Run, target: str, rounds: int, *, size: int = 0) -> float:
@@ -129,6 +146,11 @@ def cold_table(runs: Sequence[Run], targets: Sequence[str], rounds: int) -> str:
         for target in (*targets, "all")
     ]
     return format_table(["target", "over 30 kB: p50", "p90", "smaller: p50", "p90"], rows)
+
+
+def known_table(runs: Sequence[Run], targets: Sequence[str], rounds: int) -> str:
+    rows = [[run.name, *(f"{convert_known(run, target, rounds).ratio:.1f}" for target in targets)] for run in runs]
+    return format_table(["run", *targets], rows)
 
 
 def _percentiles(ratios: Sequence[float]) -> list[str]:
@@ -199,6 +221,7 @@ def main() -> None:
 
     show("Runs replayed request by request, sum of each run", replay_table(runs, targets, rounds))
     show("The same requests, each with an empty memory", cold_table(runs, targets, rounds))
+    show("The first request, after another conversation with the same settings", known_table(clients, targets, rounds))
     show("The last request of a session of 400 items", session_table(clients, targets, rounds))
     if not options.quick:
         show("The same with 1.1 MB", session_table(clients, targets, rounds, size=1_100_000))

@@ -60,7 +60,7 @@ class FirstBody:
         if not self.can_continue or self._framed is None:
             return None
         frame, items = self._framed
-        return self.data[: len(frame.head) + max(len(items) - _MARKER_SIZE, 0)]
+        return self.data[: len(frame.head) + _measure_start(items)]
 
     @cached_property
     def conversation(self) -> RememberedConversation | None:
@@ -159,8 +159,8 @@ class ConversationMemory:
                     self._drop(key)
             if continued is not None:
                 longer = continued.conversation
-                first = 0 if longer.prefix.length else max(len(longer.newest.data) - _MARKER_SIZE, 0)
-                self._add(key[0], longer, data[: len(longer.frame.head) + first])
+                start = 0 if longer.prefix.length else _measure_start(longer.newest.data)
+                self._add(key[0], longer, data[: len(longer.frame.head) + start])
                 return continued
             has_failed = True
         return None
@@ -215,6 +215,13 @@ class ConversationMemory:
             tree.remove(self._prefixes.pop(key), key)
             if not tree:
                 del self._trees[key[0]]
+
+
+def _measure_start(items: bytes) -> int:
+    """Return how many bytes of a list of items are in the bytes that a longer list begins with, after the bracket."""
+    end = items[1:-1][-_MARKER_SIZE:]
+    before, marker, _ = end.rpartition(b'"cache_control"')
+    return len(items) - 2 - (len(end) - len(before.rstrip(b", ")) if marker else 0)
 
 
 def _job_key(job: ConvertJob) -> _JobKey:
