@@ -345,6 +345,8 @@ class _EventMapper:
                 mapped += self._map_whole(event)
             elif isinstance(event, ReplyStart):
                 mapped.append(self._map_reply_start(event))
+                opening = self._sent.options.opening
+                mapped += [] if opening is None else [WholeBlock(0, opening)]
             elif (error := self._find_error(event)) is not None:
                 self.failure = error
             else:

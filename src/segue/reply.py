@@ -80,6 +80,8 @@ class ReplyOptions(msgspec.Struct, frozen=True):
     reasoning: ReasoningMapper | None = None
     created: int | None = None
     buffer_tool_calls: bool = False
+    opening: Block | None = None
+    """A block of the caller's API that comes before all others."""
 
 
 class ReadReply(msgspec.Struct, frozen=True):
@@ -312,6 +314,8 @@ def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | N
         ids.assign(call, call.name)
     if sent is not None:
         reply = _apply_options(reply, sent, ids)
+        if sent.options.opening is not None:
+            reply = msgspec.structs.replace(reply, blocks=(sent.options.opening, *reply.blocks))
     request = None if sent is None else sent.request
     return wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), report, request=request))
 

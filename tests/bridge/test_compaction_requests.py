@@ -9,7 +9,7 @@ import pytest
 
 import segue
 from segue.bridge.envelopes import EnvelopeKeys
-from tests.bridge.exchanges import MODELS, Answer, Response, Shell, endpoint, make_reply, path_of, whole
+from tests.bridge.exchanges import MODELS, Answer, Response, Shell, endpoint, make_reply, path_of, streamed, whole
 from tests.bridge.test_compaction import HOME, ITEM, body_of, compacted_reply, history, said
 
 SUMMARY = "The codeword is KESTREL-7."
@@ -195,3 +195,73 @@ def test_a_response_that_compacted_can_be_continued(target: str) -> None:
     assert "compaction_trigger" not in sent
     assert (ITEM["encrypted_content"] if target == "openai-responses" else SUMMARY) in sent
     assert "More." not in sent
+
+
+def above(api: str, *, pauses: bool = False) -> dict[str, Any]:
+    if api == "openai-responses":
+        return {"context_management": [{"type": "compaction", "compact_threshold": 1_000}]}
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 1_000}}
+    return {"context_management": {"edits": [{**edit, **({"pause_after_compaction": True} if pauses else {})}]}}
+
+
+def read_streamed(api: str, answer: Answer) -> list[Any]:
+    """Return the items or blocks of an answer, whole or streamed."""
+    assert answer.status == 200, answer.data
+    if not answer.data.startswith(b"event:"):
+        return list(answer.body["output" if api == "openai-responses" else "content"])
+    reply = segue.assemble(answer.data, api)
+    return [dict(block.native.fragment) if block.native else {} for block in reply.blocks]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("api", "target"), PAIRS)
+def test_above_the_threshold_the_compaction_comes_before_the_answer(api: str, target: str, stream: bool) -> None:
+    items = [*history(api), said("assistant", "words " * 2_000), said("user", "LAST QUESTION")]
+    summary, reply = (make_reply(target, text=text) for text in (SUMMARY, "The answer."))
+    shell = Shell(endpoint(target))
+    body = body_of(api, items, **above(api), stream=stream)
+    answer = shell.run(
+        path_of(api), body, [whole(target, summary), streamed(target, reply) if stream else whole(target, reply)]
+    )
+    made, text = read_streamed(api, answer)
+    assert made["type"] == "compaction"
+    assert "The answer." in json.dumps(text)
+    sent = json.dumps(answer.sent_bodies[1])
+    assert SUMMARY in sent
+    assert "LAST QUESTION" in sent
+    assert "words" not in sent
+    assert answer.relay.report is not None
+    assert not [one for one in answer.relay.report.findings if one.subject == "context_management"]
+    # Sent back whole, the messages before it are left out, and nothing is compacted again.
+    replied = [{"role": "assistant", "content": [made, text]}] if api == "anthropic" else [made, text]
+    later = body_of(api, [*items, *replied, said("user", "Next.")], **above(api))
+    again = shell.run(path_of(api), later, [whole(target)])
+    [sent_again] = again.sent_bodies
+    assert "words" not in json.dumps(sent_again)
+    assert all(part in json.dumps(sent_again) for part in (SUMMARY, "The answer.", "Next."))
+
+
+@pytest.mark.parametrize("api", HOME)
+def test_below_the_threshold_nothing_is_compacted(api: str) -> None:
+    answer = Shell(endpoint("kimi")).run(path_of(api), body_of(api, history(api), **above(api)), [whole("kimi")])
+    assert "compaction" not in json.dumps(read_streamed(api, answer))
+    assert len(answer.sent) == 1
+
+
+def test_a_pause_after_the_compaction() -> None:
+    items = [said("user", "words " * 2_000)]
+    reply = whole("kimi", make_reply("kimi", text=SUMMARY))
+    answer = Shell(endpoint("kimi")).run(
+        "/v1/messages", body_of("anthropic", items, **above("anthropic", pauses=True)), [reply]
+    )
+    assert made_by("anthropic", answer)["content"] == SUMMARY
+    assert answer.body["stop_reason"] == "compaction"
+
+
+@pytest.mark.parametrize("api", HOME)
+def test_without_a_summary_the_whole_conversation_is_sent(api: str) -> None:
+    failed = Response([b'{"error": {"message": "No.", "type": "server_error"}}'], 500)
+    items = [said("user", "words " * 2_000)]
+    answer = Shell(endpoint("kimi")).run(path_of(api), body_of(api, items, **above(api)), [failed, whole("kimi")])
+    assert "Hello back." in json.dumps(read_streamed(api, answer))
+    assert "words" in json.dumps(answer.sent_bodies[1])

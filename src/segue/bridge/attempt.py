@@ -20,7 +20,7 @@ from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
 from segue.bridge.routes import Route
 from segue.bridge.upstream_body import keep_stateless, place_cache_fields, prepend_fields
-from segue.canonical.blocks import ToolCall
+from segue.canonical.blocks import Block, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.conversion.convert import ConvertJob
 from segue.errors import ProviderError, RemoteProtocolError
@@ -69,6 +69,8 @@ class Attempt:
         self._headers: Mapping[str, str] = {}
         self._limits = DEFAULT_LIMITS
         self.sealer: ReplySealer | None = None
+        self.opening: Block | None = None
+        """A block that the reply begins with for the caller."""
         self.stream: ReplyStream | None = None
         self._whole_reply: Reply | None = None
         self.has_reasoning = reasoning
@@ -141,7 +143,7 @@ class Attempt:
     def _sent_request(self) -> SentRequest:
         model = self._caller.model if self._route.keeps_model_name else None
         created = int(self._now.timestamp())
-        options = ReplyOptions(model, self._salt, self.sealer, created, self._route.buffer_tool_calls)
+        options = ReplyOptions(model, self._salt, self.sealer, created, self._route.buffer_tool_calls, self.opening)
         return self.converted.prepare_reply(options)
 
     def check_encoding(self) -> ProviderError | None:

@@ -23,9 +23,9 @@ from segue.models import parse_model
 from segue.render.compaction import is_compaction
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
-from segue.wire.base import CompactionForm, RenderContext, Wire
+from segue.wire.base import CompactionForm, CompactionThreshold, RenderContext, Wire
 from segue.wire.ids import IdMap
-from segue.wire.json_values import JsonObject, objects_in
+from segue.wire.json_values import JsonObject, object_or_none, objects_in
 from segue.wire.names import ANY_NAME, NameMap
 
 DEFAULT_LIMIT = 16 * 2**20
@@ -84,7 +84,7 @@ class CompactedBody:
         self._report = Report()
         """What was opened."""
         given = read_items(self._members.get(wire.conversation_key))
-        self._items = _open_own(given, self._form, vault, self._report)
+        self._items = _open_own(given, self._form, vault, self._report, prunes=find_threshold(wire, body) is not None)
         if self._items is not given:
             self._body = self._encode(self._items)
         self._summaries: dict[str, str | None] = {}
@@ -215,13 +215,14 @@ def _drop_oldest(history: Sequence[JsonObject], limit: int, form: CompactionForm
         size += len(msgspec.json.encode(history[position]))
         if size > limit:
             break
-        results = [part for part in objects_in(history[position].get("content")) if part.get("type") == "tool_result"]
-        if history[position].get("role") == "user" and not results:
+        if _is_users(history[position]):
             start = position
     return [{"role": "user", "content": TEXTS.lost_history}, *history[start:]]
 
 
-def _open_own(items: list[JsonObject], form: CompactionForm, vault: Vault, report: Report) -> list[JsonObject]:
+def _open_own(
+    items: list[JsonObject], form: CompactionForm, vault: Vault, report: Report, *, prunes: bool
+) -> list[JsonObject]:
     """Return the items with the compactions that segue made as text; the same list if there are none."""
     for position in reversed(range(len(items))):
         parts = [part for part in _parts(items[position], form) if _stands(part, form)]
@@ -237,8 +238,10 @@ def _open_own(items: list[JsonObject], form: CompactionForm, vault: Vault, repor
         content = TEXTS.lost_history if text is None else TEXTS.summary.format(content=text)
         summary = {"role": "user", "content": content}
         rest = _without(items, [position], form)
-        # A provider with such blocks ignores what is before the newest one.
-        before = [] if form.in_messages else _open_own(rest[:position], form, vault, report)
+        # A provider with such blocks, or with a threshold, ignores what is before the newest one.
+        before = _open_own(rest[:position], form, vault, report, prunes=prunes)
+        if form.in_messages or prunes:
+            before = [item for item in before if item.get("role") in _SYSTEM_ROLES]
         return [*before, summary, *rest[position:]]
     return items
 
@@ -307,6 +310,44 @@ def find_compaction_request(wire: Wire, operation: str, body: bytes) -> Compacti
             instructions = cast("JsonObject", options).get("instructions")
             return CompactionRequest(wire, form, instructions=instructions if isinstance(instructions, str) else "")
     return None
+
+
+def find_threshold(wire: Wire, body: bytes) -> CompactionThreshold | None:
+    """Return the number of tokens from which the caller wants the conversation compacted; None if it does not."""
+    form = wire.compaction
+    if form is None or b'"%b"' % form.threshold_key.encode() not in body:
+        return None
+    raw = decode_members(body).get(form.threshold_key)
+    return None if raw is None else form.find_threshold(msgspec.json.decode(raw))
+
+
+def drop_threshold(wire: Wire, body: bytes) -> bytes:
+    """Return the body without its threshold; beside other settings it stays, for the report."""
+    form, members = wire.compaction, decode_members(body)
+    value = None if form is None else msgspec.json.decode(members[form.threshold_key])
+    entries = objects_in(value) or objects_in((object_or_none(value) or {}).get("edits"))
+    if form is None or len(entries) > 1:
+        return body
+    return msgspec.json.encode({key: raw for key, raw in members.items() if key != form.threshold_key})
+
+
+def continue_after(wire: Wire, body: bytes, summary: str) -> bytes:
+    """Return a body with the summary of its conversation, then what follows the last message of the user if short."""
+    members = decode_members(body)
+    items = read_items(members.get(wire.conversation_key))
+    start = next((at for at in reversed(range(len(items))) if _is_users(items[at])), len(items))
+    tail = items[start:]
+    if not tail or len(msgspec.json.encode(tail)) > len(body) // 2:
+        tail = [{"role": "user", "content": TEXTS.last_user_message}]
+    system = [item for item in items[:start] if item.get("role") in _SYSTEM_ROLES]
+    text = {"role": "user", "content": TEXTS.summary.format(content=summary)}
+    return msgspec.json.encode({**members, wire.conversation_key: [*system, text, *tail]})
+
+
+def _is_users(item: JsonObject) -> bool:
+    """Return whether this is a message of the user, and no result."""
+    results = [part for part in objects_in(item.get("content")) if part.get("type") == "tool_result"]
+    return item.get("role") == "user" and not results
 
 
 def may_have_compactions(wire: Wire, body: bytes) -> bool:

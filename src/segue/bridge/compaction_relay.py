@@ -21,7 +21,10 @@ from segue.bridge.compaction import (
     CompactedBody,
     CompactionRequest,
     Vault,
+    continue_after,
+    drop_threshold,
     find_compaction_request,
+    find_threshold,
     may_have_compactions,
     remember,
 )
@@ -34,7 +37,7 @@ from segue.canonical.request import Reply, Request, Usage
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
 from segue.render.report import Report
-from segue.wire.base import ApiError, RenderContext
+from segue.wire.base import ApiError, CompactionForm, CompactionThreshold, RenderContext
 from segue.wire.ids import IdMap
 from segue.wire.json_values import JsonObject
 from segue.wire.names import ANY_NAME, NameMap
@@ -57,6 +60,12 @@ class CompactionRelay(ReplyRelay):
     """The compaction whose history is summarised, so that it fits the target's context."""
     _failed_at = ""
     """The target that wrote no summary."""
+    _threshold: CompactionThreshold | None = None
+    """The threshold above which the conversation is summarised now."""
+    _summary_text: str | None = None
+    """The summary of a conversation above the threshold."""
+    _first_block: Opaque | None = None
+    """The compaction that the reply begins with."""
     _deadline = inf
     _spent = Usage()
     """What finished and failed summaries of histories took."""
@@ -90,7 +99,7 @@ class CompactionRelay(ReplyRelay):
         return None if summary == Usage() else summary
 
     def _prepare(self) -> list[Action]:
-        self._summary = self._summarised = None
+        self._summary = self._summarised = self._threshold = None
         self._request = find_compaction_request(self.wire, self._caller.api_path.operation, self._given)
         body = self._given
         if may_have_compactions(self.wire, body):
@@ -106,9 +115,21 @@ class CompactionRelay(ReplyRelay):
         return self._send_body(body)
 
     def _send_body(self, body: bytes) -> list[Action]:
-        if self._request is not None and not self._is_native:
-            return self._summarise(body, self._request)
-        self._use_body(body if self._request is None else self._request.native_body(body))
+        request = self._request
+        if self._is_native:
+            self._use_body(body if request is None else request.native_body(body))
+            return self._restore_reasoning()
+        if request is not None:
+            return self._summarise(request.plain_body(body), request.instructions)
+        threshold = find_threshold(self.wire, body)
+        if threshold is not None:
+            body = drop_threshold(self.wire, body)
+            if self._summary_text is not None:
+                body = continue_after(self.wire, body, self._summary_text)
+            elif len(body) > threshold.tokens * _BYTES_PER_TOKEN and self._failed_at != self._selection.current.name:
+                self._threshold = threshold
+                return self._summarise(body, threshold.instructions)
+        self._use_body(body)
         return self._restore_reasoning()
 
     @property
@@ -160,6 +181,8 @@ class CompactionRelay(ReplyRelay):
 
     def _send_attempt(self, attempt: Attempt) -> list[Action]:
         attempt.converted.report.extend(self._restored.findings)
+        if self._summary is None:
+            attempt.opening = self._first_block
         return super()._send_attempt(attempt)
 
     def _save(self, attempt: Attempt, response: Raw | None) -> list[Action]:
@@ -172,14 +195,14 @@ class CompactionRelay(ReplyRelay):
 
     # ----------------------------------------------------------------------------------------------------- compactions
 
-    def _summarise(self, body: bytes, request: CompactionRequest) -> list[Action]:
+    def _summarise(self, body: bytes, instructions: str) -> list[Action]:
         """Let the target's model summarise the conversation."""
-        value, _ = parse_json_object(request.plain_body(body))
+        value, _ = parse_json_object(body)
         messages = self.wire.parse_request(value).messages
         if not any(message.blocks for message in messages if message.speaker != "system"):
-            error = ApiError(400, "There is nothing to summarize.", code=request.form.empty_code, error_kind="invalid")
+            error = ApiError(400, "There is nothing to summarize.", code=self._form.empty_code, error_kind="invalid")
             return self.respond_error(error)
-        self._summary = Summary(messages, self._selection.current, request.instructions)
+        self._summary = Summary(messages, self._selection.current, instructions)
         self._deadline = self._settings.now().timestamp() + MAX_SECONDS
         return self._send_part(self._summary)
 
@@ -213,6 +236,10 @@ class CompactionRelay(ReplyRelay):
         if not summary.is_complete:
             late = self._settings.now().timestamp() > self._deadline
             return self._end_attempt(self._late_error(attempt)) if late else self._send_part(summary)
+        if self._threshold is not None and not self._threshold.pauses:
+            self._spent = add_usage(self._spent, summary.usage)
+            self._first_block, self._summary_text = self._make_block(summary), summary.text
+            return self._prepare()
         if self._summarised is None or self._compacted is None:
             self._selection.succeed()
             return self._respond_compaction(summary)
@@ -224,7 +251,7 @@ class CompactionRelay(ReplyRelay):
         return attempt.protocol_error(RemoteProtocolError(f"no summary of the conversation within {MAX_SECONDS:g} s"))
 
     def _end_attempt(self, error: ProviderError) -> list[Action]:
-        if self._summary is None or self._summarised is None:
+        if self._summary is None or (self._summarised is None and self._threshold is None):
             return super()._end_attempt(error)
         # Without a summary, the newest part of the history is better than an error.
         self._spent = add_usage(self._spent, self._summary.usage)
@@ -233,17 +260,12 @@ class CompactionRelay(ReplyRelay):
 
     def _respond_compaction(self, summary: Summary) -> list[Action]:
         """Answer with one compaction that holds the summary."""
-        wire, form, request = self.wire, self.wire.compaction, self._request
-        assert form is not None
-        assert request is not None
-        model = self._selection.current.model
-        envelope = self._vault.seal_summary(summary.text, model) or ""
-        item = form.make(self._salt, summary.text, envelope)
-        block = Opaque(item["type"], text=summary.text, native=Native(wire.name, item), omit_reason="compaction")
+        wire, model, block = self.wire, self._selection.current.model, self._make_block(summary)
         created = int(self._settings.now().timestamp())
         name = self._caller.model if self._route.keeps_model_name else model
-        reply = Reply((block,), form.finish, summary.usage, wire.make_reply_id(self._salt), name, created=created)
-        value, _ = parse_json_object(request.plain_body(self._given))
+        reply = Reply((block,), self._form.finish, summary.usage, wire.make_reply_id(self._salt), name, created=created)
+        body = self._given if self._request is None else self._request.plain_body(self._given)
+        value, _ = parse_json_object(body)
         parsed: Request = wire.parse_request(value)
         ids = IdMap(wire.id_scheme(parse_model(model)), provider=wire.provider)
         context = RenderContext(ids, NameMap(ANY_NAME), Report(), request=parsed)
@@ -251,9 +273,26 @@ class CompactionRelay(ReplyRelay):
             self._hold(wire.stream_renderer(context, name).render(reply_events(reply)))
             response = self._capture.response if self._capture is not None else None
             return [*self._save_response(response), *self._write_held(), *self._end_stream(b"")]
-        body = wire.render_reply(reply, context)
-        response = Raw(encode_json(body)) if self._capture is not None else None
-        return [*self._save_response(response), *self.respond_json(body)]
+        rendered = wire.render_reply(reply, context)
+        response = Raw(encode_json(rendered)) if self._capture is not None else None
+        return [*self._save_response(response), *self.respond_json(rendered)]
+
+    def _make_block(self, summary: Summary) -> Opaque:
+        """Return a compaction that holds the summary."""
+        envelope = self._vault.seal_summary(summary.text, self._selection.current.model) or ""
+        item = self._form.make(self._salt, summary.text, envelope)
+        native = Native(self.wire.name, item)
+        return Opaque(item["type"], text=summary.text, native=native, omit_reason="compaction")
+
+    @property
+    def _form(self) -> CompactionForm:
+        assert self.wire.compaction is not None
+        return self.wire.compaction
+
+    @property
+    def _answered_body(self) -> bytes:
+        """A compaction stands for all items before it."""
+        return self._given if self._request is None else self._request.empty_body(self._given)
 
     @property
     def _answered_body(self) -> bytes:

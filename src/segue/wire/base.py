@@ -111,6 +111,14 @@ class BodyTool(Struct, frozen=True):
     """Whether the tool is known to work together with function tools."""
 
 
+class CompactionThreshold(Struct, frozen=True):
+    """A request to compact a conversation that has more tokens; with `pauses`, without answering then."""
+
+    tokens: int
+    pauses: bool = False
+    instructions: str = ""
+
+
 class CompactionForm(Struct, frozen=True):
     """How the bodies and replies of an API hold a compaction: what stands for the history before it."""
 
@@ -126,6 +134,10 @@ class CompactionForm(Struct, frozen=True):
     """The key of the body whose object asks for one."""
     make: Callable[[str, str, str], JsonObject] = field(default=lambda _key, _text, _envelope: {})
     """Returns one that segue made, given a key that is unique for each request, the summary and its envelope."""
+    threshold_key: str = "context_management"
+    """The key of the body that may have a threshold."""
+    find_threshold: Callable[[Any], CompactionThreshold | None] = field(default=lambda _value: None)
+    """Returns the threshold in the value of that key."""
     finish: Finish = "stop"
     """Why a reply ends that is a compaction alone."""
     empty_code: str | None = None

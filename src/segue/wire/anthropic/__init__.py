@@ -15,9 +15,10 @@ from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.anthropic.tools import TOOL_KEYS
-from segue.wire.base import CompactionForm, RenderContext, Wire, is_random_id
+from segue.wire.base import CompactionForm, CompactionThreshold, RenderContext, Wire, is_random_id
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdScheme, prefix_scheme
+from segue.wire.json_values import object_or_none, objects_in, string_or_none
 from segue.wire.names import NameRule
 
 if TYPE_CHECKING:
@@ -28,11 +29,28 @@ if TYPE_CHECKING:
 _VALID_ID = r"[a-zA-Z0-9_-]+"
 _IDS = prefix_scheme(API, "toolu_", limit=64, pattern=_VALID_ID)
 _MEDIA_KINDS = frozenset({"image", "document"})
+_DEFAULT_THRESHOLD = 150_000
+
+
+def _find_threshold(value: Any) -> CompactionThreshold | None:
+    edits = objects_in((object_or_none(value) or {}).get("edits"))
+    found = [edit for edit in edits if str(edit.get("type")).startswith("compact_")]
+    if not found:
+        return None
+    tokens = (object_or_none(found[-1].get("trigger")) or {}).get("value")
+    return CompactionThreshold(
+        tokens if isinstance(tokens, int) and tokens > 0 else _DEFAULT_THRESHOLD,
+        found[-1].get("pause_after_compaction") is True,
+        string_or_none(found[-1].get("instructions")) or "",
+    )
+
+
 _COMPACTION = CompactionForm(
     frozenset({"compaction"}),
     ("content", "encrypted_content"),
     reply_items=lambda reply: [{"role": "assistant", "content": reply["content"]}],
     request_key="compaction",
+    find_threshold=_find_threshold,
     finish="pause",
     empty_code="compaction_nothing_to_summarize",
     make=lambda _key, text, envelope: {"type": "compaction", "content": text, "signature": envelope},

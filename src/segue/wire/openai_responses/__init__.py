@@ -10,9 +10,9 @@ import msgspec
 
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
-from segue.wire.base import ApiError, CompactionForm, RenderContext, Wire
+from segue.wire.base import ApiError, CompactionForm, CompactionThreshold, RenderContext, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
-from segue.wire.json_values import JsonObject
+from segue.wire.json_values import JsonObject, objects_in
 from segue.wire.names import NAMESPACE_SEPARATOR, NameRule
 from segue.wire.openai_responses.context import OPENAI, ResponsesDialect
 from segue.wire.openai_responses.errors import ERROR_FORMS
@@ -37,11 +37,20 @@ if TYPE_CHECKING:
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
 _MEDIA_KINDS = frozenset({"image", "document"})
+
+
+def _find_threshold(value: Any) -> CompactionThreshold | None:
+    entries = [entry for entry in objects_in(value) if entry.get("type") == "compaction"]
+    tokens = entries[-1].get("compact_threshold") if entries else None
+    return CompactionThreshold(tokens) if isinstance(tokens, int) and tokens > 0 else None
+
+
 _COMPACTION = CompactionForm(
     frozenset(COMPACTION_TYPES),
     ("encrypted_content",),
     reply_items=lambda reply: list(reply["output"]),
     trigger="compaction_trigger",
+    find_threshold=_find_threshold,
     make=lambda key, _text, envelope: {"type": "compaction", "id": f"cmp_{key}", "encrypted_content": envelope},
 )
 
