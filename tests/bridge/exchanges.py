@@ -12,6 +12,7 @@ from segue.bridge import Bridge, Relay, Route, RouteQuery, Router
 from segue.bridge.actions import (
     Authorize,
     Delete,
+    EndExchange,
     EndResponse,
     Load,
     Read,
@@ -191,7 +192,7 @@ def carry_out(relay: Relay, responses: Iterable[Response], memory: EntryMemory) 
             case Write():
                 assert head is not None, "bytes before the head"
                 writes.append(command.data)
-            case EndResponse():
+            case EndExchange() | EndResponse():
                 pass
     assert head is not None, "no response"
     return Answer(head.status, head.headers, b"".join(writes), writes, sent, waits, relay)
