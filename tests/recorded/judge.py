@@ -78,7 +78,7 @@ def _judge_conversions(exchange: Exchange, body: Body, kind: str = "", *, is_acc
     wire, data = exchange.wire, json.dumps(body).encode()
     if is_accepted:
         found = segue.convert(data, source=wire.name, target=wire.name, profile=wire.profile).body
-        for path, before, after in find_changes(body, found):
+        for path, before, after in list(find_changes(body, found))[:1]:
             yield Difference(exchange.name, f"{kind}home", f"{path} {json.dumps(before)}", json.dumps(after))
     for target in WIRES:
         profile = wire.profile if target == wire.name else None
