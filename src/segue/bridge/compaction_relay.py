@@ -294,11 +294,6 @@ class CompactionRelay(ReplyRelay):
         """A compaction stands for all items before it."""
         return self._given if self._request is None else self._request.empty_body(self._given)
 
-    @property
-    def _answered_body(self) -> bytes:
-        """A compaction stands for all items before it."""
-        return self._given if self._request is None else self._request.empty_body(self._given)
-
     def respond_json(self, body: Mapping[str, object]) -> list[Action]:
         if self._request is not None and self._request.is_standalone:
             body = self._request.render_standalone(self._given, body)
