@@ -8,10 +8,15 @@ import os
 import sqlite3
 import subprocess
 import sys
+import zlib
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from segue.canonical.codec import encode_value
+from segue.canonical.json import encode_json, encode_json_sorted
 from segue.errors import InputError
 from segue.sessions.client import SessionFile
 from tests.budget import sample
@@ -268,3 +273,38 @@ def test_a_record_of_an_earlier_version_is_used(world: World, tmp_path: Path):
     connection.close()
     world.resume(away)
     assert world.move(away, "claude").report.action == "extended"
+
+
+def test_a_record_with_former_names_of_fields_is_used(world: World, tmp_path: Path):
+    session = world.add_recorded("codex")
+    away = world.move(session, "segue").session
+    with sqlite3.connect(tmp_path / "moves.db") as connection:
+        for file in (session, away):
+            encoded = [encode_value(entry.message) for entry in world.read(file).entries]
+            former = use_former_names(encoded)
+            assert former != encoded
+            digest = sha256(encode_json_sorted(former)).hexdigest()
+            connection.execute("UPDATE stop SET own_digest = ? WHERE client = ?", (digest, file.client))
+        export = json.loads(world.load(away))
+        former = encode_json({**export, "events": use_former_names(export["events"])})
+        assert b'"said"' in former
+        connection.execute("UPDATE content SET data = ? WHERE client = 'segue'", (zlib.compress(former),))
+        fields = len(former), sha256(former).hexdigest()
+        connection.execute("UPDATE stop SET size = ?, digest = ? WHERE client = 'segue'", fields)
+    connection.close()
+    world.resume(session)
+    back = world.move(session, "segue")
+    assert (back.report.action, back.session.id) == ("extended", away.id)
+    assert {line.text: line.count for line in back.report.carried}["messages"] == 4
+
+
+def use_former_names(value: Any) -> Any:
+    """Return a value with the names that it had before schema version 5 of the store."""
+    if isinstance(value, list):
+        return [use_former_names(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    names = {"encrypted": "sealed", "omit_reason": "silent"}
+    kinds = {"added": "said", "settings": "opened"}
+    renamed = {names.get(key, key): use_former_names(item) for key, item in value.items()}
+    return {**renamed, **({"type": kinds.get(value["type"], value["type"])} if "type" in value else {})}

@@ -73,6 +73,21 @@ def encode_value(value: object) -> Any:
     return fields
 
 
+def use_former_names(value: Any) -> Any:
+    """Return an encoded message or block with the names under which earlier versions stored its fields."""
+    if isinstance(value, list):
+        return [use_former_names(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
+    kind = _BLOCK_TYPES.get(str(fields.get("type")))
+    former = {now: name for name, now in _FORMER_NAMES.get(kind, {}).items()} if kind is not None else {}
+    return {
+        former.get(name, name): use_former_names(item) if name in ("blocks", "content") else item
+        for name, item in fields.items()
+    }
+
+
 @cache
 def _defaults(kind: type[Struct]) -> dict[str, Any]:
     """Map the name of each field to its default. Cached, since msgspec's lookup is slow."""

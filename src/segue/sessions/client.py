@@ -158,6 +158,10 @@ class Client(ABC):
         """Return what `extend` has to add to a session that was written in part; empty if it is not a part of it."""
         return content[len(written) :] if content.startswith(written) else b""
 
+    def is_same(self, recorded: bytes, content: bytes) -> bool:
+        """Return whether a session has only another form than when it was recorded."""
+        return False
+
     @abstractmethod
     def copy(self, data: bytes, draft: Draft) -> bytes:
         """Return a copy of a session's content with the id and the parent of the draft."""

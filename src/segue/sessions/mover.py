@@ -24,7 +24,7 @@ from segue.sessions.move_report import Action, MoveReport, build_report
 from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import CLOSING_TEXT, render_more, render_session, split_body
 from segue.sessions.seal import has_seal, open_seal, seal_journey
-from segue.sessions.session import Entry, Session, digest_entries, parse_session
+from segue.sessions.session import Entry, Session, digest_entries, has_digest, parse_session
 from segue.store.envelope_keys import load_envelope_keys
 
 
@@ -116,12 +116,14 @@ class Mover:
         rendering = render_more(target, entries, base.reach, base.open_calls, cwd, servers)
         draft = msgspec.structs.replace(plan.draft, cwd=cwd, units=rendering.units)
         before = self._load(target, base.file)
-        if before is not None and base.fingerprint.matches(before) and not target.is_open(place, base.file):
+        is_unchanged = before is not None and self._is_unchanged(plan, base, before)
+        if before is not None and is_unchanged and not target.is_open(place, base.file):
             draft = msgspec.structs.replace(draft, id=base.file.id)
             report = build_report(plan.source, target, "extended", rendering)
-            return msgspec.structs.replace(plan, draft=draft, report=report, before=before)
+            base = msgspec.structs.replace(base, fingerprint=Fingerprint.of(before))
+            return msgspec.structs.replace(plan, draft=draft, report=report, before=before, base=base)
         # A new session begins with the copy from the last move.
-        reason = "is open" if before is not None and base.fingerprint.matches(before) else "was changed"
+        reason = "is open" if is_unchanged else "was changed"
         reason = "was deleted" if before is None else reason
         before = self._journeys.load_content(plan.journey, base)
         if before is None:
@@ -132,6 +134,13 @@ class Mover:
         report = build_report(plan.source, target, "copied", rendering)
         report = msgspec.structs.replace(report, original=f"{base.file.id} {reason}")
         return msgspec.structs.replace(plan, draft=draft, report=report, before=target.copy(before, draft))
+
+    def _is_unchanged(self, plan: Plan, base: Stop, content: bytes) -> bool:
+        """Return whether a session is as the last move read or wrote it."""
+        if base.fingerprint.matches(content):
+            return True
+        recorded = self._journeys.load_content(plan.journey, base)
+        return recorded is not None and plan.target.is_same(recorded, content)
 
     def write(self, plan: Plan) -> Moved:
         """Write a planned move, read it back, and record it."""
@@ -219,7 +228,7 @@ class Mover:
         written = content if rest and is_dry else written
         with suppress(InputError):
             own = parse_session(target, stop.file, written).entries
-            if digest_entries(own[: stop.own_count]) == stop.own_digest:
+            if has_digest(own[: stop.own_count], stop.own_digest):
                 is_same = len(own) == stop.own_count
                 fingerprint = Fingerprint.of(written) if is_same else stop.fingerprint
                 journey.set_stop(
@@ -231,7 +240,7 @@ class Mover:
         file, own = source.file, list(source.entries)
         journey = journey or self._open_seal(source)
         stop = journey.find_stop(file.client, file.id) if journey is not None else None
-        if journey is None or stop is None or digest_entries(own[: stop.own_count]) != stop.own_digest:
+        if journey is None or stop is None or not has_digest(own[: stop.own_count], stop.own_digest):
             # A session that never moved, or was rewound or compacted since.
             journey, stop, new = Journey.start(), None, own
         else:

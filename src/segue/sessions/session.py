@@ -15,7 +15,7 @@ from msgspec import Struct
 from segue._conversation import Conversation
 from segue._literals import Api
 from segue.canonical.blocks import Message
-from segue.canonical.codec import decode_message, encode_value
+from segue.canonical.codec import decode_message, encode_value, use_former_names
 from segue.canonical.json import encode_json_sorted
 from segue.errors import InputError
 from segue.sessions.client import CANONICAL, Client, SessionFile
@@ -90,7 +90,17 @@ def list_key(body: Any) -> str:
 
 def digest_entries(entries: Sequence[Entry]) -> str:
     """Return a digest of messages, which shows whether a session still begins with them."""
-    return sha256(encode_json_sorted([encode_value(entry.message) for entry in entries])).hexdigest()
+    return _digest([encode_value(entry.message) for entry in entries])
+
+
+def has_digest(entries: Sequence[Entry], digest: str) -> bool:
+    """Return whether messages have a digest, which may be from a version with other names of fields."""
+    encoded = [encode_value(entry.message) for entry in entries]
+    return digest == _digest(encoded) or digest == _digest(use_former_names(encoded))
+
+
+def _digest(encoded: list[Any]) -> str:
+    return sha256(encode_json_sorted(encoded)).hexdigest()
 
 
 def encode_entry(entry: Entry) -> list[Any]:

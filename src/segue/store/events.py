@@ -17,7 +17,14 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, Native, Text
-from segue.canonical.codec import decode_interaction, decode_message, decode_reply, decode_request, encode_value
+from segue.canonical.codec import (
+    decode_interaction,
+    decode_message,
+    decode_reply,
+    decode_request,
+    encode_value,
+    use_former_names,
+)
 from segue.canonical.history import History, Interaction
 from segue.canonical.json import encode_json
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
@@ -387,11 +394,9 @@ _UsualEvent: TypeAlias = (
 def _message_digest(message: Message) -> str:
     """Return a digest of a message's content. It ignores `pinned`, and is the same in every process and version."""
     event = encode_value(MessageAdded(msgspec.structs.replace(message, pinned=False)))
-    fields = redact_event("added", event)["message"]
     # Under the names that its first version had.
-    former = {"encrypted": "sealed", "omit_reason": "silent"}
-    blocks = [{former.get(name, name): value for name, value in block.items()} for block in fields["blocks"]]
-    return sha256(encode_json({"type": "said", "message": {**fields, "blocks": blocks}})).hexdigest()[:32]
+    message = use_former_names(redact_event("added", event)["message"])
+    return sha256(encode_json({"type": "said", "message": message})).hexdigest()[:32]
 
 
 def event_kind(event: Event) -> str:
