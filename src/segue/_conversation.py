@@ -241,9 +241,8 @@ class Conversation:
         Calls that got a synthetic result in it are recorded as interrupted, unless they run in the background.
         """
         for call_id in self.state.synthetic_calls or ():
-            entry = self.state.history.ledger.get(call_id)
-            if entry is not None and entry.state == "pending" and not entry.rewound and entry.call.awaited:
-                self.interrupt(entry.call, TEXTS.no_result)
+            if self.state.history.is_pending(call_id) and (call := self.state.find_call(call_id)).awaited:
+                self.interrupt(call, TEXTS.no_result)
         self.state.synthetic_calls = None if self.state.sent_request is not None else ()
         self.state.history.mark_sent()
 

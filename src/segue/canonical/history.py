@@ -115,6 +115,11 @@ class History:
         """Calls without a result, in call order."""
         return [entry.call for entry in self._open.values() if entry.call.kind != "hosted" and not entry.call.broken]
 
+    def is_pending(self, call_id: str) -> bool:
+        """Return whether a call has no result and was not rewound."""
+        entry = self.ledger.get(call_id)
+        return entry is not None and entry.state == "pending" and not entry.rewound
+
     def open_calls(self, turn_key: str) -> list[ToolCall]:
         """Return the calls of a turn that have no outcome, in call order, including hosted and broken calls."""
         return [entry.call for entry in self._open.values() if entry.turn_key == turn_key]

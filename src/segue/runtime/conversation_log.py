@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, Protocol, cast
 from uuid import uuid4
 
@@ -14,10 +15,7 @@ from segue._rendered import Rendered
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply
-from segue.errors import InputError
-from segue.store.replay import publishable_results, result_call_id
-
-_SETTINGS = ("system", "tools", "options")
+from segue.store.replay import change_settings, publish_result, result_call_id
 
 
 class ConversationLog(Protocol):
@@ -138,10 +136,7 @@ class InMemoryLog:
         return self.chat.render(cast("Api", target), model, **policy)
 
     def update_settings(self, **settings: Any) -> None:
-        if unknown := set(settings).difference(_SETTINGS):
-            raise InputError(f"unknown setting {min(unknown)!r}; known settings: {', '.join(_SETTINGS)}")
-        for name, value in settings.items():
-            setattr(self.chat, name, value)
+        change_settings(self.chat, settings)
 
     def add_user(self, content: Any) -> None:
         self._flush_pending()
@@ -152,9 +147,7 @@ class InMemoryLog:
         return self.chat.add_reply(reply)
 
     def is_runnable(self, call: ToolCall) -> bool:
-        entry = self.chat.state.history.ledger.get(call.id)
-        is_pending = entry is not None and entry.state == "pending" and not entry.rewound
-        return is_pending and call.id not in self._results
+        return self.chat.state.history.is_pending(call.id) and call.id not in self._results
 
     def record_result(
         self,
@@ -165,24 +158,18 @@ class InMemoryLog:
         outcome: Literal["denied", "cancelled"] | None = None,
     ) -> None:
         message = self.chat.state.build_outcome(call, content, error=error, outcome=outcome)
-        call_id = result_call_id(message)
-        if call_id in self._results:
-            raise InputError(f"the result of {call_id} is already recorded", path="call")
-        self._results[call_id] = message
-        ready = publishable_results(self.chat.state.history, self._results, message.turn_key or "")
-        if ready and ready[0] is message:
-            self._add_results(*map(result_call_id, ready))
+        ready = publish_result(self.chat.state.history, self._results, message)
+        self._results[result_call_id(message)] = message
+        self._add_results(map(result_call_id, ready))
 
     def flush(self, *calls: ToolCall) -> None:
-        self._add_results(
-            *(call_id for call in calls if (call_id := self.chat.state.find_call(call).id) in self._results)
-        )
+        self._add_results(call.id for call in calls if call.id in self._results)
 
     def _flush_pending(self) -> None:
-        self._add_results(*(call.id for call in self.chat.pending if call.id in self._results))
+        self.flush(*self.chat.pending)
 
-    def _add_results(self, *calls: str) -> None:
-        for call_id in dict.fromkeys(calls):
+    def _add_results(self, calls: Iterable[str]) -> None:
+        for call_id in calls:
             self.chat.state.history.add(self._results.pop(call_id))
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:

@@ -46,12 +46,11 @@ from segue.store.events import (
 )
 from segue.store.export import fill_times
 from segue.store.lease_owner import new_owner
-from segue.store.replay import ReplayState, publishable_results, replay_events, result_call_id
+from segue.store.replay import ReplayState, change_settings, publish_result, replay_events
 
 T = TypeVar("T")
 
 _LEASE_SECONDS = 60.0
-_SETTINGS = ("system", "tools", "options")
 
 
 class StoredConversation:
@@ -202,8 +201,7 @@ class StoredConversation:
 
     def is_runnable(self, call: ToolCall) -> bool:
         """Return whether this call may be run: it is pending, and no previous process may have started it."""
-        entry = self.chat.state.history.ledger.get(call.id)
-        is_pending = entry is not None and entry.state == "pending" and not entry.rewound
+        is_pending = self.chat.state.history.is_pending(call.id)
         return is_pending and call.id not in self._state.recorded_results and self._has_lease
 
     def record_result(
@@ -222,27 +220,18 @@ class StoredConversation:
 
         def change(chat: Conversation) -> Event | None:
             message = chat.state.build_outcome(call, content, error=error, outcome=outcome)
-            call_id = result_call_id(message)
-            if call_id in self._state.recorded_results:
-                raise InputError(f"the result of {call_id} is already recorded", path="call")
-            ready = publishable_results(
-                chat.state.history, {**self._state.recorded_results, call_id: message}, message.turn_key or ""
-            )
-            # Only results that waited for this one: the others are in the history already.
-            if not ready or ready[0] is not message:
-                return ResultRecorded(message)
-            chat.state.history.add(*ready)
-            return None
+            ready = publish_result(chat.state.history, self._state.recorded_results, message)
+            if ready:
+                chat.state.history.add(*ready)
+            return None if ready else ResultRecorded(message)
 
         self._record(change, _with_event, completes=call)
 
     def flush(self, *calls: ToolCall | str) -> None:
         """Add the stored results of these calls to the history, in this order."""
         recorded = self.state.recorded_results
-        call_ids = dict.fromkeys(
-            call_id for call in calls if (call_id := self.chat.state.find_call(call).id) in recorded
-        )
-        if call_ids:
+        ids = dict.fromkeys(self.chat.state.find_call(call).id for call in calls)
+        if call_ids := [call_id for call_id in ids if call_id in recorded]:
             self._record(lambda chat: chat.state.history.add(*(recorded[call_id] for call_id in call_ids)))
 
     def mark_sent(self) -> None:
@@ -259,12 +248,9 @@ class StoredConversation:
 
     def update_settings(self, **settings: Any) -> None:
         """Change `system`, `tools` or `options`."""
-        if unknown := set(settings).difference(_SETTINGS):
-            raise InputError(f"unknown setting {min(unknown)!r}; known settings: {', '.join(_SETTINGS)}")
 
         def change(chat: Conversation) -> Event:
-            for name, value in settings.items():
-                setattr(chat, name, value)
+            change_settings(chat, settings)
             return SettingsChanged.from_request(chat.state.request)
 
         self._record(change, _with_event)

@@ -39,6 +39,7 @@ from segue.store.events import (
     event_kind,
 )
 
+_SETTINGS = ("system", "tools", "options")
 _LIVE_TURN_KEY = re.compile(r"turn-([0-9]{1,18})")
 
 
@@ -155,15 +156,27 @@ def result_call_id(message: Message) -> str:
     return responses[0].call_id
 
 
-def publishable_results(history: History, recorded: Mapping[str, Message], turn: str) -> list[Message]:
-    """Return the results of this turn that can enter the history: those before the first call without a result."""
-    results: list[Message] = []
-    for call in history.open_calls(turn):
-        if call.id in recorded:
-            results.append(recorded[call.id])
+def publish_result(history: History, recorded: Mapping[str, Message], message: Message) -> list[Message]:
+    """Return the results that enter the history with this one; none as long as an earlier call has no result."""
+    call_id = result_call_id(message)
+    if call_id in recorded:
+        raise InputError(f"the result of {call_id} is already recorded", path="call")
+    ready: list[Message] = []
+    for call in history.open_calls(message.turn_key or ""):
+        if call.id == call_id or call.id in recorded:
+            ready.append(message if call.id == call_id else recorded[call.id])
         elif call.kind != "hosted" and not call.broken:
             break
-    return results
+    # Only results that waited for this one: the others are in the history already.
+    return ready if ready and ready[0] is message else []
+
+
+def change_settings(chat: Conversation, settings: Mapping[str, Any]) -> None:
+    """Change `system`, `tools` or `options`."""
+    if unknown := set(settings).difference(_SETTINGS):
+        raise InputError(f"unknown setting {min(unknown)!r}; known settings: {', '.join(_SETTINGS)}")
+    for name, value in settings.items():
+        setattr(chat, name, value)
 
 
 def _apply_event(event: Event, state: ReplayState) -> None:
