@@ -221,7 +221,8 @@ def main() -> None:
 
     show("Runs replayed request by request, sum of each run", replay_table(runs, targets, rounds))
     show("The same requests, each with an empty memory", cold_table(runs, targets, rounds))
-    show("The first request, after another conversation with the same settings", known_table(clients, targets, rounds))
+    known = known_table(clients, targets, rounds)
+    show("The first request, after another conversation with the same settings", known, on_page=False)
     show("The last request of a session of 400 items", session_table(clients, targets, rounds))
     if not options.quick:
         show("The same with 1.1 MB", session_table(clients, targets, rounds, size=1_100_000))
