@@ -251,7 +251,7 @@ def _extend(reading: Reading) -> None:
         Unit({"role": "assistant", "content": "MOVED answer."}),
     )
     draft = Draft(file.id, units, str(reading.work), time.time_ns() // 1000)
-    client.extend(place, file, Fingerprint.of(data), client.encode_more(data, draft))
+    client.extend(place, file, Fingerprint.of(data), client.writer.encode_more(data, draft))
 
 
 def _subagent(reading: Reading) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.canonical.blocks import ToolCall
-from segue.sessions.client import decode_lines, encode_lines
+from segue.sessions.lines import decode_lines, encode_lines
 from segue.sessions.session import Session
 
 CALL_WORD, RESULT_WORD = "RESULT-one", "RESULT-ONE"

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from segue.errors import InputError
-from segue.sessions.client import Draft, Place, Unit, decode_lines
+from segue.sessions.client import Draft, Place, Unit
+from segue.sessions.lines import decode_lines
 from segue.sessions.neutral import result_unit
 from segue.sessions.opencode import writer
-from segue.sessions.opencode.settings import UNKNOWN_MODEL
 from segue.sessions.parsed_log import Line
 from segue.sessions.rendering import CLOSING_TEXT, split_body
 from segue.sessions.tools import MCP_NAMES
@@ -255,7 +255,7 @@ def test_a_message_of_an_unknown_role_is_refused_with_its_place():
     log.user("P1")
     log.messages.append({"info": {"id": "msg_x", "role": "tool"}, "parts": []})
     with pytest.raises(InputError, match="unsupported message role 'tool'") as raised:
-        client("opencode").parse([Line(1, log.lines[0])])
+        client("opencode").reader.parse_log([Line(1, log.lines[0])])
     assert raised.value.path == "messages[1]"
 
 
@@ -310,8 +310,8 @@ def test_results_are_read_in_the_order_in_which_they_were_written():
     prompt = {"role": "user", "content": [{"type": "text", "text": "Do it."}]}
     units = [prompt, *({"role": "assistant", "content": [call]} for call in calls), *results]
     draft = Draft("ses_s", tuple(map(Unit, units)), "/work", START)
-    (value,) = decode_lines(writer.encode(draft, "1.18.33", UNKNOWN_MODEL))
-    body = client("opencode").parse([Line(1, value)]).body
+    (value,) = decode_lines(writer.encode(draft))
+    body = client("opencode").reader.parse_log([Line(1, value)]).body
     assert list(split_body(body, "anthropic")) == units
 
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.errors import InputError
-from segue.sessions.client import Draft, SessionFile, Unit, decode_lines
+from segue.sessions.client import Draft, SessionFile, Unit
+from segue.sessions.lines import decode_lines
 from segue.sessions.mover import Moved
 from segue.sessions.opencode import writer as opencode_writer
-from segue.sessions.opencode.settings import UNKNOWN_MODEL
-from segue.sessions.pi import writer as pi_writer
+from segue.sessions.pi.writer import PiWriter
 from segue.sessions.registry import CLIENTS as ALL_CLIENTS
 from segue.sessions.rendering import split_body
 from segue.sessions.session_search import list_sessions
@@ -82,8 +82,8 @@ def build_neutral(client: str, messages: list[dict[str, Any]]) -> list[dict[str,
             block = unit.value["content"][0]
             if block["type"] == "tool_use" and not isinstance(block["input"], dict):
                 block["input"] = {}
-        return decode_lines(opencode_writer.encode(Draft("ses_s", units, "/work", START), "1.18.33", UNKNOWN_MODEL))
-    lines = decode_lines(pi_writer.encode(Draft("s", units, "/work", START), (None, None)))
+        return decode_lines(opencode_writer.encode(Draft("ses_s", units, "/work", START)))
+    lines = decode_lines(PiWriter.encode(Draft("s", units, "/work", START)))
     return [*Pi().lines, *lines[1:]]
 
 

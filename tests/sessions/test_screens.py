@@ -80,6 +80,6 @@ def test_gemini_shows_nothing_for_results_in_a_message_of_their_own(world: World
     results = [{"functionResponse": {"id": id, "name": "glob", "response": {"output": id}}} for id in ("b", "a")]
     units = [Unit({"role": "model", "parts": [call]}) for call in calls]
     units += [Unit({"role": "user", "parts": [result]}) for result in results]
-    data = CLIENTS["gemini"].encode(world.place, Draft("s", tuple(units), "/w", START))
+    data = CLIENTS["gemini"].writer.encode(Draft("s", tuple(units), "/w", START))
     (message,) = [line for line in map(json.loads, data.splitlines()) if line.get("content") == results]
     assert message["displayContent"] == [{"text": " "}]

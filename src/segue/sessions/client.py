@@ -6,22 +6,19 @@ that it did not create: a session is new, or grows at its end.
 
 from __future__ import annotations
 
-import json
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol
 from uuid import UUID, uuid4
 
 from msgspec import Struct
 
 from segue.canonical.blocks import Block
-from segue.canonical.json import parse_json
-from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.files import Fingerprint
-from segue.sessions.parsed_log import Line, ParsedLog, find_bad_name
+from segue.sessions.parsed_log import Line, ParsedLog
 
 CANONICAL = "segue"
 """In place of an API: units are messages in their canonical form."""
@@ -80,8 +77,8 @@ class Unit(Struct, frozen=True):
 class Draft(Struct, frozen=True):
     """What is written: the units of a new session, or those added to one. `now` is in microseconds since 1970.
 
-    `model` is the client's own last model, if any. `parent` names the session that this one continues, as `CLIENT:ID`.
-    `seal` is written with the units, under the key `SEAL_KEY`.
+    `model` is the client's own last model, if any, and `provider` that of it. `parent` names the session that this one
+    continues, as `CLIENT:ID`. `seal` is written with the units, under the key `SEAL_KEY`.
     """
 
     id: str
@@ -90,13 +87,44 @@ class Draft(Struct, frozen=True):
     now: int
     title: str | None = None
     model: str | None = None
+    provider: str | None = None
     git_branch: str | None = None
     parent: str | None = None
     seal: str | None = None
 
 
+class Reader(Protocol):
+    """A module that reads the sessions of a client."""
+
+    def is_line(self, line: Line) -> bool:
+        """Return whether a line is from a session of this client."""
+        ...
+
+    def parse_log(self, lines: list[Line]) -> ParsedLog:
+        """Return the body with which the client would continue; `InputError` if there are no messages."""
+        ...
+
+
+class Writer(Protocol):
+    """Writes the sessions of a client."""
+
+    def encode(self, draft: Draft) -> bytes:
+        """Return the content of a new session."""
+        ...
+
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        """Return the bytes that add the draft's units to a session with this content."""
+        ...
+
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        """Return a copy of a session's content with the id and the parent of the draft."""
+        ...
+
+
 class Client(ABC):
-    """A coding client. `api` is the API whose bodies `parse` returns and whose units `encode` takes.
+    """A coding client, and what reads and writes its sessions.
+
+    `api` is the API whose bodies `reader` returns and whose units `writer` takes.
 
     `kind` is the `ParsedLog.kind` of its sessions; `tested_versions` are those with which moves were tested.
     `max_seal` is the size of the largest seal that its sessions have room for.
@@ -107,23 +135,17 @@ class Client(ABC):
     title: ClassVar[str]
     api: ClassVar[str]
     program: ClassVar[str]
+    reader: ClassVar[Reader]
+    writer: ClassVar[Writer]
     tested_versions: ClassVar[tuple[str, ...]]
     max_seal: ClassVar[int] = 8 * 2**20
-
-    @abstractmethod
-    def is_line(self, line: Line) -> bool:
-        """Return whether a line is from a session of this client."""
-
-    @abstractmethod
-    def parse(self, lines: list[Line]) -> ParsedLog:
-        """Return the body with which the client would continue; `InputError` if there are no messages."""
 
     def is_file_name(self, name: str) -> bool:
         """Return whether a file is a session of this client by its name: one whose content does not show it."""
         return False
 
     def parse_bytes(self, data: bytes) -> ParsedLog | None:
-        """Parse a session that is one JSON value; return None for sessions of lines, which `parse` reads."""
+        """Parse a session that is one JSON value; return None for sessions of lines, which `reader` parses."""
         return None
 
     @abstractmethod
@@ -142,16 +164,12 @@ class Client(ABC):
     def locate(self, place: Place, draft: Draft) -> Path:
         """Return the path for a new session; nothing is created."""
 
-    @abstractmethod
-    def encode(self, place: Place, draft: Draft) -> bytes:
-        """Return the content of a new session."""
-
-    @abstractmethod
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        """Return the bytes that add the draft's units to a session with this content."""
+    def complete(self, place: Place, draft: Draft) -> Draft:
+        """Return the draft of a new session with what the client's settings say about the model."""
+        return draft
 
     def join(self, before: bytes, more: bytes) -> bytes:
-        """Return the content of a session after `encode_more` was appended."""
+        """Return the content of a session after the bytes of `Writer.encode_more` were appended."""
         return before + more
 
     def find_rest(self, written: bytes, content: bytes) -> bytes:
@@ -161,10 +179,6 @@ class Client(ABC):
     def is_same(self, recorded: bytes, content: bytes) -> bool:
         """Return whether a session has only another form than when it was recorded."""
         return False
-
-    @abstractmethod
-    def copy(self, data: bytes, draft: Draft) -> bytes:
-        """Return a copy of a session's content with the id and the parent of the draft."""
 
     @abstractmethod
     def resume(self, session: SessionFile) -> tuple[str, ...]:
@@ -221,31 +235,3 @@ def time_ordered_id(now: int) -> str:
     value = (now // 1000) << 80 | secrets.randbits(80)
     value = value & ~(0xF << 76) | 0x7 << 76
     return str(UUID(int=value & ~(0x3 << 62) | 0x2 << 62))
-
-
-def encode_lines(values: Iterable[Mapping[str, Any]]) -> bytes:
-    """Encode JSON lines as the clients do: no blanks, non-ASCII text as it is."""
-    return b"".join(
-        json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-        for value in values
-    )
-
-
-def encode_added_lines(data: bytes, values: Iterable[Mapping[str, Any]]) -> bytes:
-    """Encode JSON lines to be appended to this content, on a line of their own if its last line is not ended."""
-    separator = b"" if not data or data.endswith(b"\n") else b"\n"
-    return separator + encode_lines(values)
-
-
-def decode_lines(data: bytes) -> list[dict[str, Any]]:
-    """Decode the JSON lines that are objects; a damaged line is skipped."""
-    values: list[dict[str, Any]] = []
-    for row in data.split(b"\n"):
-        if row.strip():
-            try:
-                value = parse_json(row)[0]
-            except InputError:
-                continue
-            if isinstance(value, dict) and find_bad_name(cast("dict[str, Any]", value)) is None:
-                values.append(cast("dict[str, Any]", value))
-    return values

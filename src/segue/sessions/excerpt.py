@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct
 
-from segue.sessions.client import decode_lines
+from segue.sessions.lines import decode_lines
 
 _PART_SIZE = 128 * 1024
 _MAX_LINE = 16 * 2**20

@@ -47,7 +47,7 @@ def detect_client(data: bytes) -> Client | None:
 
 
 def _find_client(lines: list[Line]) -> Client | None:
-    return next((client for client in CLIENTS.values() if any(map(client.is_line, lines))), None)
+    return next((client for client in CLIENTS.values() if any(map(client.reader.is_line, lines))), None)
 
 
 def _parse_log(
@@ -66,7 +66,7 @@ def _parse_log(
     if client is not None:
         if source not in (None, client.api):
             raise InputError(f"this is a session log of {client.title}, which uses {client.api}, not {source}")
-        return client.parse(lines)
+        return client.reader.parse_log(lines)
     if len(lines) == 1 and (not cut_off or _BODY_KEYS & lines[0].value.keys()):
         return ParsedLog("body", lines[0].value, source)
     if all(_BODY_KEYS & line.value.keys() for line in lines):

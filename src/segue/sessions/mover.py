@@ -133,7 +133,7 @@ class Mover:
         draft = msgspec.structs.replace(draft, cwd=cwd, parent=f"{target.name}:{base.file.id}")
         report = build_report(plan.source, target, "copied", rendering)
         report = msgspec.structs.replace(report, original=f"{base.file.id} {reason}")
-        return msgspec.structs.replace(plan, draft=draft, report=report, before=target.copy(before, draft))
+        return msgspec.structs.replace(plan, draft=draft, report=report, before=target.writer.copy(before, draft))
 
     def _is_unchanged(self, plan: Plan, base: Stop, content: bytes) -> bool:
         """Return whether a session is as the last move read or wrote it."""
@@ -183,11 +183,11 @@ class Mover:
         """Return the content of the target's session, and the part of it that the draft adds."""
         target, draft = plan.target, plan.draft
         if not plan.before:
-            data = target.encode(self._place, draft)
+            data = target.writer.encode(target.complete(self._place, draft))
             return data, data
         if not draft.units:
             return plan.before, b""
-        data = target.encode_more(plan.before, draft)
+        data = target.writer.encode_more(plan.before, draft)
         return target.join(plan.before, data), data
 
     def _stop(self, plan: Plan, file: SessionFile, content: bytes, session: Session) -> Stop:

@@ -33,20 +33,39 @@ from segue.store.replay import replay_events
 _MAX_LISTED = 1000
 
 
+class _Export:
+    """Reads no lines, and writes what `segue export --format json` prints."""
+
+    def is_line(self, line: Line) -> bool:
+        return False
+
+    def parse_log(self, lines: list[Line]) -> ParsedLog:
+        raise InputError("an export of segue is one JSON value, not lines")
+
+    def encode(self, draft: Draft) -> bytes:
+        chat = Conversation()
+        chat.state.history = History(_messages(draft))
+        # The settings come before the messages.
+        events = conversation_events(chat)
+        return _encode(draft.id, events, fill_times([None, *(unit.at for unit in draft.units)], len(events)))
+
+    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+        events = [message_event(message) for message in _messages(draft)]
+        return _encode(draft.id, events, fill_times([unit.at for unit in draft.units], len(events)))
+
+    def copy(self, data: bytes, draft: Draft) -> bytes:
+        return encode_json({**msgspec.json.decode(data), "id": draft.id})
+
+
 class SegueStore(Client):
     name = "segue"
     kind = "segue"
     title = "segue"
     api = CANONICAL
     program = "segue"
+    reader = writer = _Export()
     tested_versions = ()
     max_seal = 0
-
-    def is_line(self, line: Line) -> bool:
-        return False
-
-    def parse(self, lines: list[Line]) -> ParsedLog:
-        raise InputError("an export of segue is one JSON value, not lines")
 
     def parse_bytes(self, data: bytes) -> ParsedLog:
         envelope = parse_json(data)[0]
@@ -82,17 +101,6 @@ class SegueStore(Client):
     def locate(self, place: Place, draft: Draft) -> Path:
         return _locate(place)
 
-    def encode(self, place: Place, draft: Draft) -> bytes:
-        chat = Conversation()
-        chat.state.history = History(_messages(draft))
-        # The settings come before the messages.
-        events = conversation_events(chat)
-        return _encode(draft.id, events, fill_times([None, *(unit.at for unit in draft.units)], len(events)))
-
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        events = [message_event(message) for message in _messages(draft)]
-        return _encode(draft.id, events, fill_times([unit.at for unit in draft.units], len(events)))
-
     def join(self, before: bytes, more: bytes) -> bytes:
         if not before:
             return more
@@ -102,9 +110,6 @@ class SegueStore(Client):
     def is_same(self, recorded: bytes, content: bytes) -> bool:
         """Return whether an export has the same events: earlier versions stored them under other names."""
         return _decode(recorded) == _decode(content)
-
-    def copy(self, data: bytes, draft: Draft) -> bytes:
-        return encode_json({**msgspec.json.decode(data), "id": draft.id})
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "chat", "-s", session.id)

@@ -16,10 +16,10 @@ from segue.canonical.blocks import Block, Thinking
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.processes import is_running
-from segue.sessions.claude import reader, writer
+from segue.sessions.claude import reader
+from segue.sessions.claude.writer import ClaudeWriter
 from segue.sessions.client import CANONICAL, REASONING_REMOVED, Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
-from segue.sessions.parsed_log import Line, ParsedLog
 from segue.sessions.values import object_of
 
 _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
@@ -33,13 +33,9 @@ class ClaudeCode(Client):
     title = "Claude Code"
     api = reader.API
     program = "claude"
-    tested_versions = ("2.1.326",)
-
-    def is_line(self, line: Line) -> bool:
-        return reader.is_line(line)
-
-    def parse(self, lines: list[Line]) -> ParsedLog:
-        return reader.parse_log(lines)
+    reader = reader
+    writer = ClaudeWriter
+    tested_versions = (ClaudeWriter.version,)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         projects = _root(place) / "projects"
@@ -57,15 +53,6 @@ class ClaudeCode(Client):
 
     def locate(self, place: Place, draft: Draft) -> Path:
         return _root(place) / "projects" / encode_folder(draft.cwd) / f"{draft.id}.jsonl"
-
-    def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested_versions[-1])
-
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(data, draft, self.tested_versions[-1])
-
-    def copy(self, data: bytes, draft: Draft) -> bytes:
-        return writer.copy(data, draft)
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--resume", session.id)

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
-from segue.sessions.codex import reader, rollouts, writer
+from segue.sessions.codex import reader, rollouts
+from segue.sessions.codex.writer import CodexWriter, complete_item
 from segue.sessions.files import Fingerprint
-from segue.sessions.parsed_log import Line, ParsedLog
 from segue.store.base import format_time
 
 
@@ -27,16 +29,12 @@ class Codex(Client):
     title = "Codex"
     api = reader.API
     program = "codex"
-    tested_versions = ("0.169.0",)
-
-    def is_line(self, line: Line) -> bool:
-        return reader.is_line(line)
+    reader = reader
+    writer = CodexWriter
+    tested_versions = (CodexWriter.version,)
 
     def is_file_name(self, name: str) -> bool:
         return rollouts.is_compressed(name)
-
-    def parse(self, lines: list[Line]) -> ParsedLog:
-        return reader.parse_log(lines)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         for path in rollouts.list_rollouts(_root(place)):
@@ -72,20 +70,14 @@ class Codex(Client):
         name = f"rollout-{stamp.replace(':', '-')}-{draft.id}.jsonl"
         return _root(place) / "sessions" / year / month / day / name
 
-    def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested_versions[-1], _read_provider(place))
-
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(data, draft)
-
-    def copy(self, data: bytes, draft: Draft) -> bytes:
-        return writer.copy(data, draft)
+    def complete(self, place: Place, draft: Draft) -> Draft:
+        return msgspec.structs.replace(draft, provider=_read_provider(place))
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "resume", session.id)
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        return writer.complete_item(value)
+        return complete_item(value)
 
     def is_open(self, place: Place, session: SessionFile) -> bool:
         lock = _root(place) / "thread-writer-locks" / f"{session.id}.lock"

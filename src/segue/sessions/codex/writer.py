@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, cast
-from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import Draft, decode_lines, encode_added_lines, encode_lines
+from segue.sessions.client import Draft
 from segue.sessions.codex.display import display_call, display_message, display_message_in_page
-from segue.sessions.marks import PARENT_KEY, SEAL_KEY
+from segue.sessions.lines import LineWriter
 from segue.store.base import format_time
 
 _SESSION_KEYS = frozenset({"session_id", "thread_id"})
@@ -22,101 +21,85 @@ _SERVER_TOOL = re.compile(r"(?P<namespace>mcp__.+?)__(?P<tool>.+)")
 _TEXT_TYPES = {"assistant": "output_text"}
 
 
-def encode(draft: Draft, version: str, provider: str | None) -> bytes:
-    """Return a new session. Without a provider it can be resumed with any: the client refuses to change a provider."""
-    at = format_time(draft.now)
-    meta: dict[str, Any] = {
-        "id": draft.id,
-        "session_id": draft.id,
-        "timestamp": at,
-        "cwd": draft.cwd,
-        "originator": "codex-tui",
-        "cli_version": version,
-        "source": "cli",
-        "thread_source": "user",
-        **({"model_provider": provider} if provider else {}),
-        "history_mode": "paginated",
-        **({"git": {"branch": draft.git_branch}} if draft.git_branch else {}),
-        **({PARENT_KEY: draft.parent} if draft.parent else {}),
-    }
-    head = {"timestamp": at, "type": "session_meta", "payload": meta}
-    return encode_lines(_number([head, *_Lines(draft, has_pages=True)], 0))
+class CodexWriter(LineWriter):
+    version = "0.169.0"
 
-
-def encode_more(data: bytes, draft: Draft) -> bytes:
-    """Return the lines that continue a session."""
-    values = decode_lines(data)
-    metas = [value["payload"] for value in values if value.get("type") == "session_meta"]
-    has_pages = bool(metas) and metas[0].get("history_mode") == "paginated"
-    numbers = [number for value in values if isinstance(number := value.get("ordinal"), int)]
-    lines: Iterator[dict[str, Any]] = iter(_Lines(draft, has_pages=has_pages))
-    return encode_added_lines(data, _number(lines, numbers[-1] + 1) if numbers else lines)
-
-
-def _number(lines: Any, first: int) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines, first):
-        yield {"timestamp": line["timestamp"], "ordinal": number, "type": line["type"], "payload": line["payload"]}
-
-
-def copy(data: bytes, draft: Draft) -> bytes:
-    """Return the lines of a session under another id, in the folder of the draft."""
-    values = decode_lines(data)
-    metas = [cast("dict[str, Any]", value["payload"]) for value in values if value.get("type") == "session_meta"]
-    old = metas[0].get("id") if metas else None
-    for meta in metas:
-        meta.pop("history_base", None)
-        if meta.get("id") == old:
-            meta.update(id=draft.id, cwd=draft.cwd, **({PARENT_KEY: draft.parent} if draft.parent else {}))
-    lines = [_rename(value, old, draft.id) for value in values]
-    if lines and isinstance(lines[0].get("ordinal"), int):
-        # A fork has the lines of its parent after its own first line.
-        lines = [{**line, "ordinal": number} for number, line in enumerate(lines)]
-    return encode_lines(lines)
-
-
-def _rename(value: Any, old: object, new: str) -> Any:
-    """Return a value with another id in all fields that name the session."""
-    if isinstance(value, list):
-        return [_rename(item, old, new) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: new if key in _SESSION_KEYS and item == old else _rename(item, old, new)
-        for key, item in cast("dict[str, Any]", value).items()
-    }
-
-
-class _Lines:
-    """The lines of a draft, without numbers."""
-
-    def __init__(self, draft: Draft, *, has_pages: bool) -> None:
-        self._draft = draft
-        self._has_pages = has_pages
+    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(draft, before)
+        self._metas = [
+            cast("dict[str, Any]", value["payload"]) for value in self._before if value.get("type") == "session_meta"
+        ]
+        self._has_pages = self._is_new or (bool(self._metas) and self._metas[0].get("history_mode") == "paginated")
         self._turn: str | None = None
-        self._at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
         self._last_text: str | None = None
         self._calls: dict[str, dict[str, Any]] = {}
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for number, unit in enumerate(self._draft.units):
-            self._at = max(self._at, unit.at or self._at)
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines, with numbers in a new session and in one that has them."""
+        numbers = [number for value in self._before if isinstance(number := value.get("ordinal"), int)]
+        if self._before and not numbers:
+            yield from self._items()
+            return
+        for number, line in enumerate(self._items(), numbers[-1] + 1 if numbers else 0):
+            yield {"timestamp": line["timestamp"], "ordinal": number, "type": line["type"], "payload": line["payload"]}
+
+    def _items(self) -> Iterator[dict[str, Any]]:
+        if self._is_new:
+            at = format_time(self._draft.now)
+            yield {"timestamp": at, "type": "session_meta", "payload": self._meta(at)}
+        yield from self._turns()
+
+    def _meta(self, at: str) -> dict[str, Any]:
+        """Return the facts of a new session.
+
+        Without a provider it can be resumed with any: the client refuses to change a provider.
+        """
+        draft = self._draft
+        return {
+            "id": draft.id,
+            "session_id": draft.id,
+            "timestamp": at,
+            "cwd": draft.cwd,
+            "originator": "codex-tui",
+            "cli_version": self.version,
+            "source": "cli",
+            "thread_source": "user",
+            **({"model_provider": draft.provider} if draft.provider else {}),
+            "history_mode": "paginated",
+            **({"git": {"branch": draft.git_branch}} if draft.git_branch else {}),
+            **self._parent,
+        }
+
+    def renamed_lines(self) -> list[dict[str, Any]]:
+        draft = self._draft
+        old = self._metas[0].get("id") if self._metas else None
+        for meta in self._metas:
+            meta.pop("history_base", None)
+            if meta.get("id") == old:
+                meta.update(id=draft.id, cwd=draft.cwd, **self._parent)
+        lines = [_rename(value, old, draft.id) for value in self._before]
+        if lines and isinstance(lines[0].get("ordinal"), int):
+            # A fork has the lines of its parent after its own first line.
+            lines = [{**line, "ordinal": number} for number, line in enumerate(lines)]
+        return lines
+
+    def _turns(self) -> Iterator[dict[str, Any]]:
+        for unit in self._draft.units:
+            self._set_time(unit)
             item = complete_item(unit.value)
             is_prompt = item["type"] == "message" and item["role"] == "user"
             if is_prompt or self._turn is None:
                 yield from self._end_turn()
-                yield from self._begin_turn(number)
+                yield from self._begin_turn()
             yield self._line("response_item", item)
-            yield from self._events(item, number)
-        yield from self._end_turn(**({SEAL_KEY: self._draft.seal} if self._draft.seal is not None else {}))
+            yield from self._events(item)
+        yield from self._end_turn(**self._seal)
 
     def _line(self, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-        return {"timestamp": format_time(self._at), "type": kind, "payload": payload}
+        return {"timestamp": self._time, "type": kind, "payload": payload}
 
-    def _make_id(self, kind: str, number: int) -> str:
-        return str(uuid5(NAMESPACE_URL, f"segue:{kind}:{self._draft.id}:{self._draft.now}:{number}"))
-
-    def _begin_turn(self, number: int) -> Iterator[dict[str, Any]]:
-        self._turn = self._make_id("turn", number)
+    def _begin_turn(self) -> Iterator[dict[str, Any]]:
+        self._turn = self._make_id()
         self._last_text = None
         started = {"type": "task_started", "turn_id": self._turn, "started_at": self._at // 1_000_000}
         yield self._line("event_msg", {**started, "model_context_window": None})
@@ -129,7 +112,7 @@ class _Lines:
             ended = {"type": "task_complete", "turn_id": self._turn, "last_agent_message": self._last_text}
             yield self._line("event_msg", {**ended, "completed_at": self._at // 1_000_000, **fields})
 
-    def _events(self, item: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+    def _events(self, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield what the screen shows of an item."""
         if item["type"] == "message":
             if item["role"] == "assistant":
@@ -137,7 +120,7 @@ class _Lines:
             if not self._has_pages:
                 yield from (self._line("event_msg", event) for event in display_message(item))
                 return
-            shown = display_message_in_page(item, self._make_id("item", number))
+            shown = display_message_in_page(item, self._make_id())
         elif item["type"].endswith("_call"):
             self._calls[item["call_id"]] = item
             return
@@ -148,6 +131,18 @@ class _Lines:
             at = self._at // 1000
             event = {"type": "item_completed", "thread_id": self._draft.id, "turn_id": self._turn, "item": shown}
             yield self._line("event_msg", {**event, "started_at_ms": at, "completed_at_ms": at})
+
+
+def _rename(value: Any, old: object, new: str) -> Any:
+    """Return a value with another id in all fields that name the session."""
+    if isinstance(value, list):
+        return [_rename(item, old, new) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: new if key in _SESSION_KEYS and item == old else _rename(item, old, new)
+        for key, item in cast("dict[str, Any]", value).items()
+    }
 
 
 def complete_item(value: Any) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
-from segue.sessions.gemini import reader, writer
-from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.gemini import reader
+from segue.sessions.gemini.writer import GeminiWriter, normalize_unit
+from segue.sessions.parsed_log import Line
 from segue.sessions.parts import API
 from segue.sessions.values import object_of
 from segue.store.base import format_time
@@ -36,13 +37,9 @@ class GeminiCli(Client):
     title = "Gemini CLI"
     api = API
     program = "gemini"
-    tested_versions = ("0.61.0",)
-
-    def is_line(self, line: Line) -> bool:
-        return reader.is_line(line)
-
-    def parse(self, lines: list[Line]) -> ParsedLog:
-        return reader.parse_log(lines)
+    reader = reader
+    writer = GeminiWriter
+    tested_versions = (GeminiWriter.version,)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         for project in (_root(place) / "tmp").glob("*/"):
@@ -63,15 +60,6 @@ class GeminiCli(Client):
         stamp = format_time(draft.now)[:16].replace(":", "-")
         return _find_project(place, draft.cwd) / "chats" / f"session-{stamp}-{draft.id[:8]}.jsonl"
 
-    def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft)
-
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(data, draft)
-
-    def copy(self, data: bytes, draft: Draft) -> bytes:
-        return writer.copy(data, draft)
-
     def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
         """Write a new session, and the path of its folder, by which the client finds it."""
         root_file = _find_project(place, draft.cwd) / _ROOT_FILE
@@ -83,7 +71,7 @@ class GeminiCli(Client):
         return (self.program, "--resume", session.id)
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        return writer.normalize_unit(value)
+        return normalize_unit(value)
 
     def is_open(self, place: Place, session: SessionFile) -> bool:
         """Return whether it is open, or is one object: nothing can be appended to that."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import Draft, Unit, decode_lines, encode_added_lines, encode_lines
+from segue.sessions.client import Draft
 from segue.sessions.gemini.reader import IGNORED_PREFIXES, SHIELD
-from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
+from segue.sessions.lines import LineWriter, encode_lines
+from segue.sessions.marks import MARK_KEY
 from segue.sessions.parts import call_of, response_of, show_result, strip_names, strip_placeholder, unnest_media
 from segue.sessions.values import list_of, object_of
 from segue.store.base import format_time
@@ -35,51 +35,8 @@ _TITLES = {
 _NOTHING = [{"text": " "}]
 
 
-def encode(draft: Draft) -> bytes:
-    """Return a new session."""
-    at = format_time(draft.now)
-    head: dict[str, Any] = {
-        "sessionId": draft.id,
-        "projectHash": _hash_folder(draft.cwd),
-        "startTime": at,
-        "lastUpdated": at,
-        "kind": "main",
-        **({"summary": draft.title} if draft.title else {}),
-        "cwd": draft.cwd,
-        **({PARENT_KEY: draft.parent} if draft.parent else {}),
-    }
-    return encode_lines([head, *_Messages(draft), _end(draft)])
-
-
-def encode_more(data: bytes, draft: Draft) -> bytes:
-    """Return the messages that continue a session."""
-    return encode_added_lines(data, [*_Messages(draft), _end(draft)])
-
-
-def _end(draft: Draft) -> dict[str, Any]:
-    seal = {SEAL_KEY: draft.seal} if draft.seal is not None else {}
-    return {"$set": {"lastUpdated": format_time(draft.now), **seal}}
-
-
 def _hash_folder(cwd: str) -> str:
     return sha256(cwd.encode("utf-8", "replace")).hexdigest()
-
-
-def copy(data: bytes, draft: Draft) -> bytes:
-    """Return the lines of a session under another id, in the folder of the draft.
-
-    An older session, which is one object, becomes lines.
-    """
-    values = _split_object(data) or decode_lines(data)
-    is_first = True
-    for value in values:
-        for facts in (value, object_of(value.get("$set"))):
-            names = {"sessionId": draft.id, "projectHash": _hash_folder(draft.cwd), "cwd": draft.cwd}
-            facts.update({key: name for key, name in names.items() if key in facts})
-        if is_first and "projectHash" in value and draft.parent:
-            value[PARENT_KEY] = draft.parent
-            is_first = False
-    return encode_lines(values)
 
 
 def _split_object(data: bytes) -> list[dict[str, Any]]:
@@ -116,17 +73,47 @@ class _Reply:
         return bool(id) and id not in self.results and any(call.get("id") == id for call in self.calls)
 
 
-class _Messages:
-    """The messages of a draft."""
+class GeminiWriter(LineWriter):
+    version = "0.61.0"
 
-    def __init__(self, draft: Draft) -> None:
-        self._draft = draft
-        self._at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
-        self._number = 0
+    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(draft, before)
         self._reply: _Reply | None = None
         self._others: list[dict[str, Any]] = []
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def lines(self) -> Iterator[dict[str, Any]]:
+        draft, now = self._draft, format_time(self._draft.now)
+        if self._is_new:
+            yield {
+                "sessionId": draft.id,
+                "projectHash": _hash_folder(draft.cwd),
+                "startTime": now,
+                "lastUpdated": now,
+                "kind": "main",
+                **({"summary": draft.title} if draft.title else {}),
+                "cwd": draft.cwd,
+                **self._parent,
+            }
+        yield from self._messages()
+        yield {"$set": {"lastUpdated": now, **self._seal}}
+
+    def renamed_lines(self) -> list[dict[str, Any]]:
+        draft, parent = self._draft, self._parent
+        for value in self._before:
+            for facts in (value, object_of(value.get("$set"))):
+                names = {"sessionId": draft.id, "projectHash": _hash_folder(draft.cwd), "cwd": draft.cwd}
+                facts.update({key: name for key, name in names.items() if key in facts})
+            if "projectHash" in value:
+                value.update(parent)
+                parent = {}
+        return self._before
+
+    @classmethod
+    def copy(cls, data: bytes, draft: Draft) -> bytes:
+        """Return a copy of a session; an older one, which is one object, becomes lines."""
+        return super().copy(encode_lines(_split_object(data)) or data, draft)
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
         for unit in self._draft.units:
             (part,) = normalize_unit(unit.value)["parts"]
             if unit.value["role"] == "model":
@@ -149,13 +136,8 @@ class _Messages:
                 yield self._message("user", _shield(part))
         yield from self._end_reply()
 
-    def _set_time(self, unit: Unit) -> None:
-        self._at = max(self._at, unit.at or self._at)
-
     def _message(self, kind: str, *parts: dict[str, Any]) -> dict[str, Any]:
-        self._number += 1
-        id = str(uuid5(NAMESPACE_URL, f"segue:{self._draft.id}:{self._draft.now}:{self._number}"))
-        return {"id": id, "timestamp": format_time(self._at), "type": kind, "content": list(parts)}
+        return {"id": self._make_id(), "timestamp": self._time, "type": kind, "content": list(parts)}
 
     def _end_reply(self) -> Iterator[dict[str, Any]]:
         reply, self._reply = self._reply, None
@@ -200,7 +182,7 @@ class _Messages:
             **call,
             **({"result": unnest_media(result)} if result is not None else {}),
             "status": "error" if result is None or "error" in response else "success",
-            "timestamp": format_time(self._at),
+            "timestamp": self._time,
             "resultDisplay": show_result(call, response) if result is not None else "",
             "description": _describe(object_of(call.get("args"))),
             "displayName": _TITLES.get(str(name), name),

@@ -17,8 +17,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from segue.canonical.blocks import Block, Media
-from segue.canonical.json import encode_json, parse_json
+from segue.canonical.json import encode_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
@@ -26,8 +28,8 @@ from segue.sessions.files import Fingerprint
 from segue.sessions.neutral import API, find_unsupported, normalize_unit, objects_of, simplify
 from segue.sessions.opencode import reader, writer
 from segue.sessions.opencode.database import Database, locate_database, parse_model, updated_at
+from segue.sessions.opencode.reader import decode
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, find_default_model, read_servers
-from segue.sessions.parsed_log import Line, ParsedLog
 from segue.sessions.values import object_of, string_of
 
 _SECONDS = 300
@@ -44,15 +46,11 @@ class Opencode(Client):
     title = "opencode"
     api = API
     program = "opencode"
-    tested_versions = ("1.18.33",)
+    reader = reader
+    writer = writer
+    tested_versions = (writer.VERSION,)
     # The client loads the metadata of all sessions to list them; `opencode import` does not change them later.
     max_seal = 256 * 2**10
-
-    def is_line(self, line: Line) -> bool:
-        return reader.is_line(line)
-
-    def parse(self, lines: list[Line]) -> ParsedLog:
-        return reader.parse_log(lines)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         path = locate_database(place)
@@ -70,7 +68,7 @@ class Opencode(Client):
         """Return a session by a file of `opencode export`."""
         data = files.read(path)
         try:
-            value = _decode(data)
+            value = decode(data)
         except InputError as error:
             raise InputError(error.message, path=str(path)) from None
         info = value["info"]
@@ -87,24 +85,19 @@ class Opencode(Client):
     def locate(self, place: Place, draft: Draft) -> Path:
         return locate_database(place)
 
-    def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested_versions[-1], find_default_model(place, draft.cwd) or UNKNOWN_MODEL)
-
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(_decode(data), draft)
+    def complete(self, place: Place, draft: Draft) -> Draft:
+        provider, model = find_default_model(place, draft.cwd) or UNKNOWN_MODEL
+        return msgspec.structs.replace(draft, provider=provider, model=model)
 
     def join(self, before: bytes, more: bytes) -> bytes:
         if not before:
             return more
-        first, second = _decode(before), _decode(more)
+        first, second = decode(before), decode(more)
         return encode_json({**first, "messages": [*first["messages"], *second["messages"]]})
 
     def find_rest(self, written: bytes, content: bytes) -> bytes:
         """Return the whole session if messages or parts are missing: an import adds those alone."""
         return content if _list_ids(written) < _list_ids(content) else b""
-
-    def copy(self, data: bytes, draft: Draft) -> bytes:
-        return writer.copy(_decode(data), draft)
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--session", session.id)
@@ -169,16 +162,9 @@ class Opencode(Client):
             raise InputError(f"opencode session delete {session.id} failed: {_last(output)}", path=session.id)
 
 
-def _decode(data: bytes) -> dict[str, Any]:
-    value = object_of(parse_json(data)[0])
-    if not reader.is_line(Line(1, value)):
-        raise InputError("not a session of opencode")
-    return value
-
-
 def _list_ids(data: bytes) -> set[str]:
     """Return the ids of the messages and parts of a session."""
-    messages = objects_of(_decode(data)["messages"])
+    messages = objects_of(decode(data)["messages"])
     infos = [object_of(message.get("info")) for message in messages]
     parts = [part for message in messages for part in objects_of(message.get("parts"))]
     return {str(item.get("id")) for item in (*infos, *parts)}

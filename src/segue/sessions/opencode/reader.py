@@ -10,6 +10,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
+from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.marks import MARK_KEY
 from segue.sessions.neutral import API, objects_of, result_unit, thinking_block
@@ -31,6 +32,14 @@ _TEXT_FILES = ("text/plain", "application/x-directory")
 def is_line(line: Line) -> bool:
     info = object_of(line.value.get("info"))
     return isinstance(line.value.get("messages"), list) and str(info.get("id", "")).startswith("ses")
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """Return a session as `opencode export` prints it; `InputError` for anything else."""
+    value = object_of(parse_json(data)[0])
+    if not is_line(Line(1, value)):
+        raise InputError("not a session of opencode")
+    return value
 
 
 def parse_log(lines: list[Line]) -> ParsedLog:

@@ -16,18 +16,21 @@ from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
 from segue.sessions.neutral import objects_of
 from segue.sessions.opencode.display import display_call
 from segue.sessions.opencode.history import select_kept
-from segue.sessions.opencode.reader import ADDED, find_model
+from segue.sessions.opencode.reader import ADDED, decode, find_model
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, Model
 from segue.sessions.values import object_of
 
 _TOKENS = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 _AGENT = "build"
+VERSION = "1.18.33"
+"""The version of the client that is written into sessions."""
 
 
-def encode(draft: Draft, version: str, model: Model) -> bytes:
+def encode(draft: Draft) -> bytes:
     """Return a new session."""
     at = draft.now // 1000
     metadata = {key: text for key, text in ((PARENT_KEY, draft.parent), (SEAL_KEY, draft.seal)) if text}
+    model = (draft.provider, draft.model) if draft.provider and draft.model else UNKNOWN_MODEL
     provider, name = model
     info: dict[str, Any] = {
         "id": draft.id,
@@ -36,28 +39,30 @@ def encode(draft: Draft, version: str, model: Model) -> bytes:
         "directory": draft.cwd,
         "title": draft.title or "Moved session",
         **({"model": {"id": name, "providerID": provider}} if model != UNKNOWN_MODEL else {}),
-        "version": version,
+        "version": VERSION,
         **({"metadata": metadata} if metadata else {}),
         "time": {"created": at, "updated": at},
     }
     return encode_json({"info": info, "messages": list(_Messages(draft, model, []))})
 
 
-def encode_more(value: dict[str, Any], draft: Draft) -> bytes:
+def encode_more(data: bytes, draft: Draft) -> bytes:
     """Return the messages that continue a session, with its last model."""
+    value = decode(data)
     before = objects_of(value.get("messages"))
     provider, name = find_model(before)
     own = (provider, name) if provider and name else UNKNOWN_MODEL
     return encode_json({"info": value["info"], "messages": list(_Messages(draft, own, before))})
 
 
-def copy(value: dict[str, Any], draft: Draft) -> bytes:
+def copy(data: bytes, draft: Draft) -> bytes:
     """Return a session under another id, in the folder of the draft, with other ids of messages and parts.
 
     The client has one table of all messages.
 
     Messages that the user took back are left out: the client would remove all after them at the next prompt.
     """
+    value = decode(data)
     names: dict[str, str] = {value["info"]["id"]: draft.id}
     info = {key: item for key, item in value["info"].items() if key != "revert"}
     info |= {"id": draft.id, "directory": draft.cwd}

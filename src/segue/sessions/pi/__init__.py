@@ -12,14 +12,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from segue.canonical.blocks import Block, Media
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.neutral import API, find_unsupported, normalize_unit, simplify
-from segue.sessions.parsed_log import Line, ParsedLog
-from segue.sessions.pi import reader, writer
+from segue.sessions.parsed_log import Line
+from segue.sessions.pi import reader
+from segue.sessions.pi.writer import PiWriter
 from segue.sessions.values import object_of, string_of
 from segue.store.base import format_time
 
@@ -33,13 +36,9 @@ class Pi(Client):
     title = "pi"
     api = API
     program = "pi"
-    tested_versions = ("0.87.1",)
-
-    def is_line(self, line: Line) -> bool:
-        return reader.is_line(line)
-
-    def parse(self, lines: list[Line]) -> ParsedLog:
-        return reader.parse_log(lines)
+    reader = reader
+    writer = PiWriter
+    tested_versions = (PiWriter.version,)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         sessions = _root(place) / "sessions"
@@ -66,16 +65,10 @@ class Pi(Client):
         folder = _own_folder(place) or _root(place) / "sessions" / encode_folder(draft.cwd)
         return folder / f"{_NOT_IN_NAME.sub('-', format_time(draft.now))}_{draft.id}.jsonl"
 
-    def encode(self, place: Place, draft: Draft) -> bytes:
+    def complete(self, place: Place, draft: Draft) -> Draft:
         settings = _read_settings(place)
-        model = string_of(settings.get("defaultProvider")), string_of(settings.get("defaultModel"))
-        return writer.encode(draft, model)
-
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(data, draft, (None, draft.model))
-
-    def copy(self, data: bytes, draft: Draft) -> bytes:
-        return writer.copy(data, draft)
+        provider, model = (string_of(settings.get(key)) for key in ("defaultProvider", "defaultModel"))
+        return msgspec.structs.replace(draft, provider=provider, model=model)
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--session", session.id)

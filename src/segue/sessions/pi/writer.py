@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
-from segue.sessions.client import Draft, Unit, decode_lines, encode_added_lines, encode_lines
-from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
+from segue.sessions.client import Draft, Unit
+from segue.sessions.lines import LineWriter
+from segue.sessions.marks import MARK_KEY
 from segue.sessions.neutral import objects_of
 from segue.sessions.pi.reader import VERSION, find_model
 from segue.sessions.values import object_of
@@ -22,75 +22,60 @@ _API = "segue"
 _COSTS = ("input", "output", "cacheRead", "cacheWrite")
 _USAGE = {**dict.fromkeys(_COSTS, 0), "totalTokens": 0, "cost": {**dict.fromkeys(_COSTS, 0), "total": 0}}
 
-Model = tuple[str | None, str | None]
 
+class PiWriter(LineWriter):
+    version = "0.87.1"
 
-def encode(draft: Draft, model: Model) -> bytes:
-    """Return a new session, for a provider and a model of the client."""
-    at = format_time(draft.now)
-    header: dict[str, Any] = {"type": "session", "version": VERSION, "id": draft.id, "timestamp": at, "cwd": draft.cwd}
-    if draft.parent is not None:
-        header[PARENT_KEY] = draft.parent
-    return encode_lines([header, *_Entries(draft, model, [])])
-
-
-def encode_more(data: bytes, draft: Draft, model: Model) -> bytes:
-    """Return the entries that continue a session after its last entry."""
-    values = decode_lines(data)
-    own = find_model(values)
-    return encode_added_lines(data, _Entries(draft, own if all(own) else model, values))
-
-
-def copy(data: bytes, draft: Draft) -> bytes:
-    """Return the lines of a session under another id, in the folder of the draft."""
-    values = decode_lines(data)
-    for value in values:
-        if value.get("type") == "session":
-            value.update(id=draft.id, cwd=draft.cwd, **({PARENT_KEY: draft.parent} if draft.parent else {}))
-    return encode_lines(values)
-
-
-class _Entries:
-    """The entries of a draft, after those of a session."""
-
-    def __init__(self, draft: Draft, model: Model, before: list[dict[str, Any]]) -> None:
-        self._draft = draft
-        self._provider, self._model = model
-        self._taken = {value.get("id") for value in before if value.get("type") != "session"}
-        last = [value for value in before if value.get("type") != "session"][-1:]
-        self._parent = last[0].get("id") if last else None
-        self._at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
+    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(draft, before)
+        own = find_model(self._before)
+        self._provider, self._model = own if all(own) else (draft.provider, draft.model)
+        ids = [value.get("id") for value in self._before if value.get("type") != "session"]
+        self._taken = set(ids)
+        self._last = ids[-1] if ids else None
         self._calls = {
             block.get("id"): block
-            for value in before
+            for value in self._before
             for block in objects_of(object_of(value.get("message")).get("content"))
             if block.get("type") == "toolCall"
         }
-        self._has_name = not before and draft.title is not None
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        if self._has_name:
-            yield self._entry("session_info", name=self._draft.title)
+    def lines(self) -> Iterator[dict[str, Any]]:
+        if self._is_new:
+            draft = self._draft
+            at = format_time(draft.now)
+            header = {"type": "session", "version": VERSION, "id": draft.id, "timestamp": at, "cwd": draft.cwd}
+            yield {**header, **self._parent}
+            if draft.title is not None:
+                yield self._entry("session_info", name=draft.title)
+        yield from self._entries()
+
+    def renamed_lines(self) -> list[dict[str, Any]]:
+        for value in self._before:
+            if value.get("type") == "session":
+                value.update(id=self._draft.id, cwd=self._draft.cwd, **self._parent)
+        return self._before
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
         reply: list[Unit] = []
         for unit in self._draft.units:
             if reply and (unit.value["role"] == "user" or unit.synthetic):
                 yield self._reply(reply)
                 reply = []
-            self._at = max(self._at, unit.at or self._at)
+            self._set_time(unit)
             if unit.value["role"] == "assistant":
                 reply.append(unit)
             else:
                 yield self._message(self._input(unit.value["content"][0]))
         if reply:
-            seal = {SEAL_KEY: self._draft.seal} if self._draft.seal is not None else {}
-            yield {**self._reply(reply), **seal}
+            yield {**self._reply(reply), **self._seal}
 
     def _entry(self, kind: str, **fields: Any) -> dict[str, Any]:
-        name = str(uuid5(NAMESPACE_URL, f"segue:{self._draft.id}:{self._draft.now}:{len(self._taken)}"))
+        name = self._make_id()
         short = name if name[:8] in self._taken else name[:8]
-        entry = {"type": kind, "id": short, "parentId": self._parent, "timestamp": format_time(self._at), **fields}
+        entry = {"type": kind, "id": short, "parentId": self._last, "timestamp": self._time, **fields}
         self._taken.add(short)
-        self._parent = short
+        self._last = short
         return entry
 
     def _message(self, message: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from segue.errors import InputError
 from segue.processes import is_running
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
-from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.parsed_log import Line
 from segue.sessions.parts import API, strip_placeholder
-from segue.sessions.qwen import reader, writer
+from segue.sessions.qwen import reader
+from segue.sessions.qwen.writer import QwenWriter
 from segue.sessions.values import object_of
 
 _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
@@ -31,13 +32,9 @@ class QwenCode(Client):
     title = "Qwen Code"
     api = API
     program = "qwen"
-    tested_versions = ("0.24.4",)
-
-    def is_line(self, line: Line) -> bool:
-        return reader.is_line(line)
-
-    def parse(self, lines: list[Line]) -> ParsedLog:
-        return reader.parse_log(lines)
+    reader = reader
+    writer = QwenWriter
+    tested_versions = (QwenWriter.version,)
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         folder = _encode_folder(place, str(cwd)) if cwd is not None else "*"
@@ -59,15 +56,6 @@ class QwenCode(Client):
 
     def locate(self, place: Place, draft: Draft) -> Path:
         return _root(place) / "projects" / _encode_folder(place, draft.cwd) / "chats" / f"{draft.id}.jsonl"
-
-    def encode(self, place: Place, draft: Draft) -> bytes:
-        return writer.encode(draft, self.tested_versions[-1])
-
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        return writer.encode_more(data, draft, self.tested_versions[-1])
-
-    def copy(self, data: bytes, draft: Draft) -> bytes:
-        return writer.copy(data, draft)
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--resume", session.id)

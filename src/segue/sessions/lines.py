@@ -1,0 +1,92 @@
+"""`LineWriter`: writes a session that is JSON lines. A subclass for each client yields its lines."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, cast
+from uuid import NAMESPACE_URL, uuid5
+
+from segue.canonical.json import parse_json
+from segue.errors import InputError
+from segue.sessions.client import Draft, Unit
+from segue.sessions.marks import PARENT_KEY, SEAL_KEY
+from segue.sessions.parsed_log import find_bad_name
+from segue.store.base import format_time
+
+
+class LineWriter(ABC):
+    """Yields the lines of a draft. `before` are those of the session that it is added to; None for a new session.
+
+    `version` is the version of the client that is written into the lines. `_parent` and `_seal` are fields for a line:
+    empty if the draft has none.
+    """
+
+    version: ClassVar[str]
+
+    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+        self._draft = draft
+        self._is_new = before is None
+        self._before = before or []
+        self._at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
+        self._number = 0
+        self._parent: dict[str, Any] = {PARENT_KEY: draft.parent} if draft.parent is not None else {}
+        self._seal: dict[str, Any] = {SEAL_KEY: draft.seal} if draft.seal is not None else {}
+
+    @abstractmethod
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines of a new session, or those that continue one."""
+
+    @abstractmethod
+    def renamed_lines(self) -> Iterable[dict[str, Any]]:
+        """Return the lines before with the id, the folder and the parent of the draft; they may be changed."""
+
+    @classmethod
+    def encode(cls, draft: Draft) -> bytes:
+        return encode_lines(cls(draft).lines())
+
+    @classmethod
+    def encode_more(cls, data: bytes, draft: Draft) -> bytes:
+        # On a line of their own if the last line is not ended.
+        separator = b"" if not data or data.endswith(b"\n") else b"\n"
+        return separator + encode_lines(cls(draft, decode_lines(data)).lines())
+
+    @classmethod
+    def copy(cls, data: bytes, draft: Draft) -> bytes:
+        return encode_lines(cls(draft, decode_lines(data)).renamed_lines())
+
+    @property
+    def _time(self) -> str:
+        return format_time(self._at)
+
+    def _set_time(self, unit: Unit) -> None:
+        """Set the time of the next lines: that of a unit, but never an earlier one."""
+        self._at = max(self._at, unit.at or self._at)
+
+    def _make_id(self) -> str:
+        """Return the next id: the same ones each time that a draft is written."""
+        self._number += 1
+        return str(uuid5(NAMESPACE_URL, f"segue:{self._draft.id}:{self._draft.now}:{self._number}"))
+
+
+def encode_lines(values: Iterable[Mapping[str, Any]]) -> bytes:
+    """Encode JSON lines as the clients do: no blanks, non-ASCII text as it is."""
+    return b"".join(
+        json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        for value in values
+    )
+
+
+def decode_lines(data: bytes) -> list[dict[str, Any]]:
+    """Decode the JSON lines that are objects; a damaged line is skipped."""
+    values: list[dict[str, Any]] = []
+    for row in data.split(b"\n"):
+        if row.strip():
+            try:
+                value = parse_json(row)[0]
+            except InputError:
+                continue
+            if isinstance(value, dict) and find_bad_name(cast("dict[str, Any]", value)) is None:
+                values.append(cast("dict[str, Any]", value))
+    return values
