@@ -27,6 +27,7 @@ from msgspec.inspect import (
 from segue.canonical.request import Usage
 from segue.cli.diagnosis import Diagnosis, RequestCounts, StoreFacts
 from segue.cli.reporters import CallOutcome, RunResult, RunStarted
+from segue.gateway.request_log import RequestRecord
 from segue.runtime.events import Event
 from segue.store.base import SearchHit, Snippet
 
@@ -57,6 +58,9 @@ def json_page() -> str:
     lines += ["`version`, `matches`, and `more`: whether there are more matches than printed.\n"]
     lines += _section("###", "An item of `matches`", SearchHit)
     lines += _section("###", "`snippet`", Snippet)
+    lines += ["\n## segue serve --json, and the usage file\n"]
+    lines += ["One line for each request; the usage file has those to a model. `findings` counts them by level.\n"]
+    lines += _section("###", "A line", RequestRecord)
     return "\n".join(lines) + "\n"
 
 
