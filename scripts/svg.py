@@ -80,7 +80,7 @@ def render_panels(panels: Sequence[Panel], *, title: str) -> str:
 
 def _render_picture(title: str, width: float, height: int, content: str, rules: str = "") -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 {width:.0f} {height}" role="img">'
         f"<title>{escape(title)}</title><style>{_TEXT_RULE}{rules}</style>"
         f'<rect width="100%" height="100%" rx="8" fill="{_BACKGROUND}"/>{content}</svg>\n'
     )
