@@ -37,7 +37,7 @@ CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
         REFUSED,
         REFUSED,
     ),
-    "raw routes only": ('[[gateway.passthrough]]\npath = "/v1/embeddings"\nprovider = "vllm"\n', REFUSED, REAL),
+    "passthrough routes only": ('[[gateway.passthrough]]\npath = "/v1/embeddings"\nprovider = "vllm"\n', REFUSED, REAL),
 }
 EVERY_CONFIGURATION = pytest.mark.parametrize("name", CONFIGURATIONS)
 # What the option decides, whatever is configured.
@@ -53,7 +53,7 @@ REASONS = {
     "routes of shipped servers only": "no model is configured: set model",
     "aliases only": "no model is configured: set model",
     "rules of no route": "no model is configured: set model",
-    "raw routes only": "no model is configured: set model",
+    "passthrough routes only": "no model is configured: set model",
 }
 
 
@@ -119,7 +119,7 @@ def test_serve(project: Project, name: str) -> None:
             if expected == EMULATED:
                 gateway.wait_for_line(NOTE)
             assert ("Yes, really." in reply.text) == (len(emulator.requests) == 1)
-            has_target = expected == REAL and name not in ("routes of shipped servers only", "raw routes only")
+            has_target = expected == REAL and name not in ("routes of shipped servers only", "passthrough routes only")
             assert len(emulator.requests) == has_target
 
 

@@ -15,7 +15,7 @@ from segue.bridge.providers import Endpoint, resolve
 from segue.emulator import Emulator, start
 from segue.emulator.steps import ScriptFunction
 from segue.gateway.client_keys import ClientKey
-from segue.gateway.raw_routes import RawRouteSettings
+from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
 from segue.gateway.server import GatewayServer
 from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySettings
@@ -69,7 +69,7 @@ def running_gateway(
     routes: Sequence[RouteSettings] = (),
     default: Sequence[str] = (),
     clients: Sequence[ClientKey] = (),
-    passthrough: Sequence[RawRouteSettings] = (),
+    passthrough: Sequence[PassthroughSettings] = (),
     buffer_tool_calls: bool = False,
     emulator_options: Mapping[str, Any] | None = None,
     options_of: Mapping[str, Mapping[str, Any]] | None = None,

@@ -31,7 +31,7 @@ from segue.gateway.conversions import ConversionThreads
 from segue.gateway.routes import RouteTable
 from tests.gateway.harness import Running, running_gateway
 from tests.gateway.test_hostile_clients import PATIENCE, connecting, wait_until
-from tests.gateway.test_raw_routes import raw_gateway
+from tests.gateway.test_passthrough import passthrough_gateway
 
 PATHS = {
     "openai-chat": "/v1/chat/completions",
@@ -224,9 +224,9 @@ def test_a_body_is_decoded_in_any_parts(encode: Callable[[bytes], bytes], size: 
     assert read(chunks, 50_000, BodyMemory(50_000), content_encoding=name) == body
 
 
-def test_an_encoded_body_of_a_raw_route_is_passed_on_as_it_is() -> None:
+def test_an_encoded_body_of_a_passthrough_route_is_passed_on_as_it_is() -> None:
     for name, data in (("gzip", gzip.compress(b"{}")), ("br", b"anything"), ("gzip", b"damaged")):
-        with raw_gateway() as (gateway, upstream):
+        with passthrough_gateway() as (gateway, upstream):
             url = gateway.url + "/v1/embeddings"
             assert httpx2.post(url, content=data, headers={"content-encoding": name}).status_code == 200
             (received,) = upstream.requests

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from segue.cli.config import Config
     from segue.cli.providers import Providers
     from segue.gateway.client_keys import ClientKey
-    from segue.gateway.raw_routes import RawRouteSettings
+    from segue.gateway.passthrough_routes import PassthroughSettings
     from segue.gateway.routes import RouteSettings
     from segue.gateway.server import GatewayServer
     from segue.gateway.settings import GatewayRoutes
@@ -198,7 +198,7 @@ def load_routes(
     prefers_default: bool = True,
     needs_key: bool = True,
     routes: Sequence[RouteSettings] = (),
-    passthrough: Sequence[RawRouteSettings] = (),
+    passthrough: Sequence[PassthroughSettings] = (),
     clients: Sequence[ClientKey] = (),
 ) -> GatewayRoutes:
     """Return the routes of a gateway. With `needs_key`, one of the default models must have a key."""
@@ -221,7 +221,7 @@ def load_routes(
 def _print_opening(server: GatewayServer, note: str | None) -> None:
     from segue.bridge.provider_errors import missing_key_error
 
-    models = ", ".join(server.describe()["models"]) or "raw routes"
+    models = ", ".join(server.describe()["models"]) or "passthrough routes"
     streams.print_message(f"serving {models} on {server.url}; Ctrl-C stops it")
     if note is not None:
         streams.print_message(note)

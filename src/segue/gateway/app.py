@@ -28,9 +28,9 @@ from segue.gateway.conversions import ConversionThreads, StepRunner
 from segue.gateway.guard import Guard, find_keys
 from segue.gateway.limits import Admission, Denied
 from segue.gateway.metrics import Metrics
-from segue.gateway.raw_exchange import RawRequest, RawRoutes
-from segue.gateway.raw_routes import RawRoute, find_path_error
-from segue.gateway.request_log import RAW_OPERATION, RequestLog, RequestRecord
+from segue.gateway.passthrough import Passthrough, PassthroughRequest
+from segue.gateway.passthrough_routes import PassthroughRoute, find_path_error
+from segue.gateway.request_log import PASSTHROUGH, RequestLog, RequestRecord
 from segue.gateway.responses import Receive, Response, Scope, SendEvent
 from segue.gateway.usage import CLIENT_CLOSED_STATUS
 
@@ -58,7 +58,7 @@ class Gateway:
         guard: Guard,
         clients: ClientGate,
         control: Control,
-        raw: RawRoutes,
+        passthrough: Passthrough,
         refresh: Callable[[], None],
         metrics: Metrics,
         log: RequestLog,
@@ -71,7 +71,7 @@ class Gateway:
         self._guard = guard
         self._clients = clients
         self._control = control
-        self._raw = raw
+        self._passthrough = passthrough
         self._refresh = refresh
         self._metrics = metrics
         self._log = log
@@ -148,11 +148,11 @@ class Gateway:
         # A route that passes the client's credentials on gets those for the provider, not the client key.
         vendor_keys = tuple(key for key in keys if key != client_key)
         async with admission:
-            raw = self._raw.find(scope["method"], path, headers)
-            if raw is not None:
+            route = self._passthrough.find(scope["method"], path, headers)
+            if route is not None:
                 items = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-                request = RawRequest(scope["method"], path, query, items, vendor_keys, client_key or "")
-                await self._pass_on(raw, request, admission, receive, response)
+                request = PassthroughRequest(scope["method"], path, query, items, vendor_keys, client_key or "")
+                await self._pass_on(route, request, admission, receive, response)
             else:
                 if client_key:
                     headers = {name: value for name, value in headers.items() if client_key not in value}
@@ -190,18 +190,23 @@ class Gateway:
                 self._add_usage(relay.target, relay.usage, admission)
 
     async def _pass_on(
-        self, route: RawRoute, request: RawRequest, admission: Admission, receive: Receive, response: Response
+        self,
+        route: PassthroughRoute,
+        request: PassthroughRequest,
+        admission: Admission,
+        receive: Receive,
+        response: Response,
     ) -> None:
-        """Answer a request of a raw route."""
+        """Answer a request of a passthrough route."""
         record = response.record
-        record.api, record.operation = route.endpoint.api, RAW_OPERATION
+        record.api, record.operation = route.endpoint.api, PASSTHROUGH
         record.route, record.target = route.name, route.endpoint.provider
-        if not self._clients.allows_raw(admission.client, route.name):
+        if not self._clients.allows_passthrough(admission.client, route.name):
             await response.send_error(403, f"the client key {admission.client} does not allow the route {route.name}")
         elif (why := find_path_error(request.path, request.query)) is not None:
             await response.send_error(400, why)
         else:
-            usage = await self._raw.run(route, request, receive, response)
+            usage = await self._passthrough.run(route, request, receive, response)
             if usage is not None:
                 record.add_usage(usage)
                 self._add_usage(record.target, usage, admission)

@@ -79,7 +79,7 @@ class ClientGate:
         patterns = self._find_named(client, "routes")
         return not patterns or any(fnmatchcase(route, pattern) for pattern in patterns)
 
-    def allows_raw(self, client: str, route: str) -> bool:
+    def allows_passthrough(self, client: str, route: str) -> bool:
         """Return whether a client may use a route whose requests are not read: its models are not known."""
         has_routes = bool(self._find_named(client, "routes"))
         return self.allows_route(client, route) and (has_routes or not self._find_named(client, "models"))

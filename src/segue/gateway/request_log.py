@@ -19,7 +19,7 @@ from segue.bridge.reply_relay import ReplyRelay
 from segue.canonical.request import Usage
 from segue.errors import InputError, ProviderError, format_os_error
 
-RAW_OPERATION = "raw"
+PASSTHROUGH = "raw"
 """The operation of a request that is passed on as it is."""
 _MAX_NAME, _MAX_ERROR = 200, 1000
 # A name of these characters can't be taken for another part of a line.
@@ -92,7 +92,7 @@ class RequestLog:
         record.time = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = msgspec.json.encode(record).decode() if self._as_json else _format(record)
         self._write_line(line)
-        is_used = record.operation == "reply" or (record.operation == RAW_OPERATION and (record.input or record.output))
+        is_used = record.operation == "reply" or (record.operation == PASSTHROUGH and (record.input or record.output))
         if self._usage_file is not None and is_used:
             try:
                 private_files.append(self._usage_file, msgspec.json.encode(record) + b"\n")

@@ -33,8 +33,8 @@ from segue.gateway.conversions import ConversionThreads
 from segue.gateway.guard import Guard
 from segue.gateway.limits import ProcessLimits
 from segue.gateway.metrics import Metrics
-from segue.gateway.raw_exchange import RawRoutes
-from segue.gateway.raw_routes import build_raw_routes
+from segue.gateway.passthrough import Passthrough
+from segue.gateway.passthrough_routes import build_routes
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteTable
 from segue.gateway.run_file import RunFile, metrics_prefix, pauses_file, route_file, write_run_file
@@ -77,7 +77,7 @@ class GatewayServer:
         if self._bodies is not None:
             self._bodies.check()
         self.table = RouteTable(context.resolve)
-        self._raw = RawRoutes(self._open_client, settings.timeout)
+        self._passthrough = Passthrough(self._open_client, settings.timeout)
         self._configure(loaded)
         self.socket = seat.open_socket() if seat is not None else bind(settings.host, settings.port)
         self.url = format_url(self.socket, "http" if settings.certificate is None else "https")
@@ -145,7 +145,7 @@ class GatewayServer:
                 reload=self._route.reload,
                 status=self.describe,
             ),
-            raw=self._raw,
+            passthrough=self._passthrough,
             refresh=self._refresh,
             metrics=self._metrics,
             log=self._log,
@@ -202,7 +202,7 @@ class GatewayServer:
         self._client_file.replace(loaded.clients, is_reload=True)
 
     def _configure(self, loaded: GatewayRoutes) -> None:
-        raw = build_raw_routes(loaded.passthrough, loaded.resolve or self._context.resolve)
+        passthrough = build_routes(loaded.passthrough, loaded.resolve or self._context.resolve)
         self.table.configure(
             loaded.routes,
             default=loaded.default,
@@ -211,7 +211,7 @@ class GatewayServer:
             resolve=loaded.resolve,
             buffer_tool_calls=loaded.buffer_tool_calls,
         )
-        self._raw.replace(raw)
+        self._passthrough.replace(passthrough)
 
     def describe(self) -> Mapping[str, Any]:
         """Return the state for `/readyz` and `segue route`."""

@@ -19,7 +19,7 @@ from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.gateway.client_keys import ClientKey
 from segue.gateway.guard import check_names, find_host_error
-from segue.gateway.raw_routes import RawRouteSettings
+from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
 from segue.http_server import HttpLimits
 from segue.private_files import read_private
@@ -63,7 +63,7 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
     compaction_mb: Megabytes = DEFAULT_LIMIT // _MB
     workers: Annotated[int, Meta(ge=1, le=64)] = 1
     routes: tuple[RouteSettings, ...] = ()
-    passthrough: tuple[RawRouteSettings, ...] = ()
+    passthrough: tuple[PassthroughSettings, ...] = ()
 
     @property
     def is_loopback(self) -> bool:
@@ -165,7 +165,7 @@ class GatewayRoutes(Struct, frozen=True):
     prefers_default: bool = False
     aliases: Mapping[str, str] = {}
     clients: tuple[ClientKey, ...] = ()
-    passthrough: tuple[RawRouteSettings, ...] = ()
+    passthrough: tuple[PassthroughSettings, ...] = ()
     buffer_tool_calls: bool = False
     resolve: Callable[[str], Endpoint] | None = None
     """Returns the endpoint of a model name, where providers were loaded again; None: that of the gateway."""

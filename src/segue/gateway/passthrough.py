@@ -1,4 +1,4 @@
-"""`RawRoutes`: passes requests on to providers and their responses back, both as they arrive.
+"""`Passthrough`: passes requests on to providers and their responses back, both as they arrive.
 
 Nothing is kept of the bodies but the end of the response, for its usage, and a short error, in which keys are masked.
 """
@@ -23,7 +23,7 @@ from segue.bridge.providers import Endpoint
 from segue.bridge.secret import Secret
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, DisconnectedError, iter_body
-from segue.gateway.raw_routes import RawRoute, request_headers, response_headers
+from segue.gateway.passthrough_routes import PassthroughRoute, request_headers, response_headers
 from segue.gateway.responses import Receive, Response
 from segue.http_client import HttpClient, HttpResponse
 
@@ -35,8 +35,8 @@ _INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 
 
-class RawRequest(Struct, frozen=True):
-    """A client's request for a raw route. `vendor_keys` are its keys without `client_key`, which is not passed on."""
+class PassthroughRequest(Struct, frozen=True):
+    """A client's request. `vendor_keys` are its keys without `client_key`, which is not passed on."""
 
     method: str
     path: str
@@ -46,31 +46,38 @@ class RawRequest(Struct, frozen=True):
     client_key: str = ""
 
 
-class RawRoutes:
-    """The raw routes of a gateway. They can be replaced while it runs. `open_client` returns the HTTP client."""
+class Passthrough:
+    """The passthrough routes, which can be replaced while the gateway runs. `open_client` returns the HTTP client."""
 
     def __init__(self, open_client: Callable[[], HttpClient], timeout: float) -> None:
-        self._routes: tuple[RawRoute, ...] = ()
+        self._routes: tuple[PassthroughRoute, ...] = ()
         self._open_client = open_client
         self._timeout = timeout
 
-    def replace(self, routes: tuple[RawRoute, ...]) -> None:
+    def replace(self, routes: tuple[PassthroughRoute, ...]) -> None:
         self._routes = routes
 
-    def find(self, method: str, path: str, headers: Mapping[str, str]) -> RawRoute | None:
+    def find(self, method: str, path: str, headers: Mapping[str, str]) -> PassthroughRoute | None:
         """Return the first route of a request; for one that segue translates, only a route with `always`."""
         for route in self._routes:
             if route.matches(path) and (route.settings.always or find_api_path(method, path, headers) is None):
                 return route
         return None
 
-    async def run(self, route: RawRoute, request: RawRequest, receive: Receive, response: Response) -> Usage | None:
-        """Answer a request of a raw route, and return the usage of its response."""
+    async def run(
+        self, route: PassthroughRoute, request: PassthroughRequest, receive: Receive, response: Response
+    ) -> Usage | None:
+        """Answer a request of a passthrough route, and return the usage of its response."""
         return await _run_exchange(route, request, self._open_client(), receive, response, self._timeout)
 
 
 async def _run_exchange(
-    route: RawRoute, request: RawRequest, client: HttpClient, receive: Receive, response: Response, timeout: float
+    route: PassthroughRoute,
+    request: PassthroughRequest,
+    client: HttpClient,
+    receive: Receive,
+    response: Response,
+    timeout: float,
 ) -> Usage | None:
     """Send the request on and its response back. `timeout` is the longest silence in seconds."""
     endpoint = route.endpoint

@@ -1,4 +1,4 @@
-"""Raw routes: requests are passed on as they are, with the key of the gateway, to the configured provider alone."""
+"""Passthrough: requests are passed on as they are, with the key of the gateway, to the configured provider alone."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import pytest
 from segue.bridge.providers import Endpoint, resolve
 from segue.errors import InputError
 from segue.gateway.client_keys import ClientKey, hash_key
-from segue.gateway.raw_exchange import find_usage
-from segue.gateway.raw_routes import RawRouteSettings, find_path_error
+from segue.gateway.passthrough import find_usage
+from segue.gateway.passthrough_routes import PassthroughSettings, find_path_error
 from segue.gateway.settings import GatewayRoutes
 from tests.gateway.harness import Running, build_server, running_gateway
 from tests.gateway.test_hostile_clients import wait_until
@@ -39,13 +39,13 @@ def reply_embedding(handler: Handler) -> None:
 
 
 @contextmanager
-def raw_gateway(
+def passthrough_gateway(
     answer: Any = reply_embedding, *, base: str = "/v1", api: str = "openai-chat", **options: Any
 ) -> Generator[tuple[Running, Upstream]]:
     """Run a gateway whose provider `vendor` is a plain server."""
     import io
 
-    passthrough = options.pop("passthrough", (RawRouteSettings("/v1/embeddings", "vendor"),))
+    passthrough = options.pop("passthrough", (PassthroughSettings("/v1/embeddings", "vendor"),))
     clients = options.pop("clients", ())
     with running_upstream(answer) as upstream:
         providers = {"vendor": {"api": api, "base_url": upstream.url + base, "key_variable": "KEY"}}
@@ -63,7 +63,7 @@ def raw_gateway(
 
 
 def test_embeddings_of_the_openai_sdk(tmp_path: Path) -> None:
-    with raw_gateway(usage=str(tmp_path / "usage.jsonl")) as (gateway, upstream):
+    with passthrough_gateway(usage=str(tmp_path / "usage.jsonl")) as (gateway, upstream):
         client = openai.OpenAI(api_key="client-secret", base_url=f"{gateway.url}/v1", max_retries=0)
         reply = client.embeddings.create(model="e", input="text", encoding_format="float")
         assert reply.data[0].embedding == [0.25, 0.5]
@@ -93,7 +93,10 @@ def test_files_of_the_openai_sdk() -> None:
         else:
             handler.reply(data)
 
-    with raw_gateway(answer, passthrough=(RawRouteSettings("/v1", "vendor", name="rest"),)) as (gateway, upstream):
+    with passthrough_gateway(answer, passthrough=(PassthroughSettings("/v1", "vendor", name="rest"),)) as (
+        gateway,
+        upstream,
+    ):
         client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
         assert client.files.create(file=("a.txt", b"x" * 2_000_000), purpose="batch").id == "file-1"
         assert len(upstream.requests[0].body) > 2_000_000
@@ -115,7 +118,7 @@ def test_headers_of_the_connection_stay_on_it() -> None:
         "x-custom": "kept",
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     }
-    with raw_gateway() as (gateway, upstream):
+    with passthrough_gateway() as (gateway, upstream):
         response = httpx2.post(f"{gateway.url}/v1/embeddings?a=1&key=caller-query&b=%20", json={}, headers=headers)
         assert response.status_code == 200
         (received,) = upstream.requests
@@ -141,7 +144,10 @@ SPELLINGS = (
 def test_a_key_in_the_query_is_not_passed_on(name: str) -> None:
     clients = (ClientKey("ada", hash_key(CLIENT)),)
     kept = "monkey=1&keys=2&q=%FF%C3%A9"
-    with raw_gateway(clients=clients, passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with passthrough_gateway(clients=clients, passthrough=(PassthroughSettings("/v1", "vendor"),)) as (
+        gateway,
+        upstream,
+    ):
         queries = [
             *(f"{name}={QUOTED}", f"{name}={QUOTED}&{kept}", f"{kept}&{name}={QUOTED}", f"{kept};{name}={QUOTED}"),
             *(
@@ -174,7 +180,7 @@ def send_raw(url: str, *headers: str) -> int:
 
 @pytest.mark.parametrize("name", ["x-api-key", "X-Api-Key", "x_api_key", "X_API_KEY", "x_goog-api_key", "Api_Key"])
 def test_a_key_in_a_header_is_not_passed_on(name: str) -> None:
-    with raw_gateway(passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with passthrough_gateway(passthrough=(PassthroughSettings("/v1", "vendor"),)) as (gateway, upstream):
         lines = [f"{name}: own-secret", f"{name}: own-secret-too", "x-custom: kept", "Cookie: own-secret"]
         assert send_raw(f"{gateway.url}/v1/files", *lines, "authorization: Basic own-secret") == 200
         (received,) = upstream.requests
@@ -185,7 +191,10 @@ def test_a_key_in_a_header_is_not_passed_on(name: str) -> None:
 
 def test_the_client_key_is_passed_on_nowhere() -> None:
     clients = (ClientKey("ada", hash_key(CLIENT)),)
-    with raw_gateway(clients=clients, passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with passthrough_gateway(clients=clients, passthrough=(PassthroughSettings("/v1", "vendor"),)) as (
+        gateway,
+        upstream,
+    ):
         odd = [f"x-trace: {CLIENT}", f"x-key-id: a {CLIENT} b", "x-custom: kept"]
         for query in (f"token={QUOTED}", f"a=1&token={CLIENT}", f"x={quote(QUOTED)}", f"a[{QUOTED}]=1"):
             status = send_raw(f"{gateway.url}/v1/files?{query}", f"x-api-key: {CLIENT}", *odd)
@@ -196,7 +205,7 @@ def test_the_client_key_is_passed_on_nowhere() -> None:
 
 
 def test_all_headers_that_the_connection_names_stay_on_it() -> None:
-    with raw_gateway(passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with passthrough_gateway(passthrough=(PassthroughSettings("/v1", "vendor"),)) as (gateway, upstream):
         lines = ["connection: x-one", "connection: X-Two , x-three", "x-one: 1", "x-two: 2", "X-Three: 3", "x-four: 4"]
         assert send_raw(f"{gateway.url}/v1/files", *lines) == 200
         (received,) = upstream.requests
@@ -207,20 +216,20 @@ def test_all_headers_that_the_connection_names_stay_on_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "path", "sent"),
     [
-        (RawRouteSettings("/v1", "vendor"), "/v1/files/a/content?x=1", "/v1/files/a/content?x=1"),
-        (RawRouteSettings("/openai", "vendor", to="/"), "/openai/v1/batches", "/v1/batches"),
-        (RawRouteSettings("/openai/", "vendor", to="/deployments/x"), "/openai/images", "/v1/deployments/x/images"),
-        (RawRouteSettings("/v1/models", "vendor", always=True), "/v1/models/m", "/v1/models/m"),
+        (PassthroughSettings("/v1", "vendor"), "/v1/files/a/content?x=1", "/v1/files/a/content?x=1"),
+        (PassthroughSettings("/openai", "vendor", to="/"), "/openai/v1/batches", "/v1/batches"),
+        (PassthroughSettings("/openai/", "vendor", to="/deployments/x"), "/openai/images", "/v1/deployments/x/images"),
+        (PassthroughSettings("/v1/models", "vendor", always=True), "/v1/models/m", "/v1/models/m"),
     ],
 )
-def test_paths_below_a_prefix(settings: RawRouteSettings, path: str, sent: str) -> None:
-    with raw_gateway(passthrough=(settings,)) as (gateway, upstream):
+def test_paths_below_a_prefix(settings: PassthroughSettings, path: str, sent: str) -> None:
+    with passthrough_gateway(passthrough=(settings,)) as (gateway, upstream):
         assert httpx2.get(gateway.url + path).status_code == 200
         assert [(request.method, request.path) for request in upstream.requests] == [("GET", sent)]
 
 
 def test_paths_that_segue_translates_are_not_raw() -> None:
-    with raw_gateway(passthrough=(RawRouteSettings("/v1", "vendor"),)) as (gateway, upstream):
+    with passthrough_gateway(passthrough=(PassthroughSettings("/v1", "vendor"),)) as (gateway, upstream):
         assert httpx2.get(f"{gateway.url}/v1/models").json()["data"][0]["id"] == "vendor/model"
         assert httpx2.get(f"{gateway.url}/elsewhere").status_code == 404
         assert httpx2.get(f"{gateway.url}/v1x/files").status_code == 404
@@ -248,7 +257,9 @@ def test_other_paths_are_passed_on(path: str) -> None:
     "target", ["//evil.example/v1/files", "http://evil.example/v1/files", "/v1/files/../../x", "/v1/files/%2e%2e/x"]
 )
 def test_no_url_of_a_client_is_fetched(target: str) -> None:
-    with raw_gateway(passthrough=(RawRouteSettings("/v1", "vendor"), RawRouteSettings("/", "vendor"))) as (
+    with passthrough_gateway(
+        passthrough=(PassthroughSettings("/v1", "vendor"), PassthroughSettings("/", "vendor"))
+    ) as (
         gateway,
         upstream,
     ):
@@ -276,7 +287,7 @@ def test_both_bodies_are_streamed() -> None:
         for _ in range(64):
             yield b"x" * 2**16
 
-    with raw_gateway(echo, passthrough=(RawRouteSettings("/v1/audio", "vendor"),)) as (gateway, upstream):
+    with passthrough_gateway(echo, passthrough=(PassthroughSettings("/v1/audio", "vendor"),)) as (gateway, upstream):
         with httpx2.stream("POST", f"{gateway.url}/v1/audio/speech", content=body(), timeout=100) as response:
             chunks = response.iter_raw()
             assert next(chunks) == b"one"
@@ -288,7 +299,7 @@ def test_both_bodies_are_streamed() -> None:
 
 def test_upload_is_passed_on_before_it_is_complete() -> None:
     """The head of the request reaches the provider while the client still sends the body."""
-    with raw_gateway() as (gateway, upstream):
+    with passthrough_gateway() as (gateway, upstream):
         reached = threading.Event()
 
         def body() -> Generator[bytes]:
@@ -307,7 +318,7 @@ def test_client_that_leaves_cancels_the_request() -> None:
         while True:
             handler.write_chunk(b": wait\n\n" * 1000)
 
-    with raw_gateway(answer) as (gateway, upstream):
+    with passthrough_gateway(answer) as (gateway, upstream):
         with httpx2.stream("POST", f"{gateway.url}/v1/embeddings", json={}, timeout=100) as response:
             assert next(response.iter_raw())
         assert upstream.closed.wait(100)
@@ -315,8 +326,8 @@ def test_client_that_leaves_cancels_the_request() -> None:
 
 
 def test_large_uploads_are_refused() -> None:
-    raw = (RawRouteSettings("/v1/files", "vendor", max_mb=1),)
-    with raw_gateway(passthrough=raw) as (gateway, _):
+    routes = (PassthroughSettings("/v1/files", "vendor", max_mb=1),)
+    with passthrough_gateway(passthrough=routes) as (gateway, _):
         response = httpx2.post(f"{gateway.url}/v1/files", content=(b"x" * 2**18 for _ in range(8)), timeout=100)
         assert response.status_code == 413
         assert "1,048,576" in response.json()["error"]["message"]
@@ -326,7 +337,7 @@ def test_errors_pass_without_the_key() -> None:
     def answer(handler: Handler) -> None:
         handler.reply(b'{"error": {"message": "Incorrect API key: upstream-key", "type": "x"}}', 401)
 
-    with raw_gateway(answer) as (gateway, _):
+    with passthrough_gateway(answer) as (gateway, _):
         client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
         with pytest.raises(openai.AuthenticationError, match=r"\[key removed\]"):
             client.embeddings.create(model="e", input="text")
@@ -338,13 +349,13 @@ def test_failures_have_the_form_of_the_callers_api() -> None:
     def reset(_handler: Handler) -> None:
         raise ConnectionAbortedError
 
-    with raw_gateway(reset) as (gateway, _):
+    with passthrough_gateway(reset) as (gateway, _):
         client = openai.OpenAI(api_key="x", base_url=f"{gateway.url}/v1", max_retries=0)
         with pytest.raises(openai.InternalServerError) as raised:
             client.embeddings.create(model="e", input="text")
         assert raised.value.status_code == 502
-    raw = (RawRouteSettings("/v1/messages/batches", "vendor"),)
-    with raw_gateway(reset, base="", api="anthropic", passthrough=raw) as (gateway, _):
+    routes = (PassthroughSettings("/v1/messages/batches", "vendor"),)
+    with passthrough_gateway(reset, base="", api="anthropic", passthrough=routes) as (gateway, _):
         other = anthropic.Anthropic(api_key="x", base_url=gateway.url, max_retries=0)
         with pytest.raises(anthropic.InternalServerError) as failed:
             other.messages.batches.list()
@@ -357,7 +368,7 @@ def test_response_that_breaks_is_cut_off() -> None:
         handler.write_chunk(b"data: 1\n\n")
         raise ConnectionAbortedError
 
-    with raw_gateway(answer) as (gateway, _):
+    with passthrough_gateway(answer) as (gateway, _):
         with pytest.raises(httpx2.RemoteProtocolError):
             httpx2.post(f"{gateway.url}/v1/embeddings", json={}, timeout=100)
         gateway.wait_for_log("vendor can't be reached")
@@ -369,7 +380,7 @@ def test_keys_and_limits_hold() -> None:
         ClientKey("bob", hash_key("key-bob"), models=("small-*",)),
         ClientKey("eve", hash_key("key-eve"), models=("small-*",), routes=("/v1/emb*",)),
     )
-    with raw_gateway(clients=clients) as (gateway, upstream):
+    with passthrough_gateway(clients=clients) as (gateway, upstream):
 
         def post(key: str) -> int:
             headers = {"authorization": f"Bearer {key}"}
@@ -382,9 +393,9 @@ def test_keys_and_limits_hold() -> None:
 
 
 def test_own_key_of_the_client() -> None:
-    raw = (RawRouteSettings("/v1/embeddings", "vendor", auth="client"),)
+    routes = (PassthroughSettings("/v1/embeddings", "vendor", auth="client"),)
     clients = (ClientKey("ada", hash_key("key-ada")),)
-    with raw_gateway(passthrough=raw, clients=clients) as (gateway, upstream):
+    with passthrough_gateway(passthrough=routes, clients=clients) as (gateway, upstream):
         url = f"{gateway.url}/v1/embeddings"
         refused = httpx2.post(url, json={}, headers={"authorization": "Bearer key-ada"})
         assert refused.status_code == 401
@@ -419,9 +430,9 @@ def test_usage_in_the_end_of_a_response(tail: bytes, tokens: tuple[int, int, int
 def test_settings_that_are_not_valid() -> None:
     for path, provider in (("v1", "vendor"), ("/a/../b", "vendor"), ("/v1", "a/b"), ("/v1", "")):
         with pytest.raises(ValueError, match="is not"):
-            RawRouteSettings(path, provider)
+            PassthroughSettings(path, provider)
     with (
         pytest.raises(InputError, match=r"gateway.passthrough\[0\].provider"),
-        running_gateway({"anthropic": ""}, passthrough=(RawRouteSettings("/v1/files", "nowhere"),)),
+        running_gateway({"anthropic": ""}, passthrough=(PassthroughSettings("/v1/files", "nowhere"),)),
     ):
         pass

@@ -1,4 +1,4 @@
-"""Raw routes: requests that are passed on to a provider as they are, because segue does not translate them.
+"""Passthrough routes: requests that are passed on to a provider as they are, because segue does not translate them.
 
 Only the path below the base URL of the configured provider comes from the client. A path that could lead elsewhere is
 rejected, whatever its encoding.
@@ -35,7 +35,7 @@ _OWN_HEADERS = frozenset(
 _FORWARDED = "x-forwarded-"
 
 
-class RawRouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
+class PassthroughSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A `[[gateway.passthrough]]` table: requests at `path` and below it go to `provider`.
 
     `to` replaces `path` in the provider's URL. With `always`, requests that segue could translate are passed on too.
@@ -57,10 +57,10 @@ class RawRouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"{self.provider!r} is not the name of a provider")
 
 
-class RawRoute(Struct, frozen=True):
-    """A raw route with its endpoint, whose model is not used."""
+class PassthroughRoute(Struct, frozen=True):
+    """A passthrough route with its endpoint, whose model is not used."""
 
-    settings: RawRouteSettings
+    settings: PassthroughSettings
     endpoint: Endpoint
 
     @property
@@ -80,9 +80,11 @@ class RawRoute(Struct, frozen=True):
         return f"{path or '/'}?{query}" if query else path or "/"
 
 
-def build_raw_routes(routes: Sequence[RawRouteSettings], resolve: Callable[[str], Endpoint]) -> tuple[RawRoute, ...]:
+def build_routes(
+    routes: Sequence[PassthroughSettings], resolve: Callable[[str], Endpoint]
+) -> tuple[PassthroughRoute, ...]:
     """Resolve the providers; raise `InputError` for one that is unknown, or that signs each body."""
-    built: list[RawRoute] = []
+    built: list[PassthroughRoute] = []
     for index, settings in enumerate(routes):
         path = f"gateway.passthrough[{index}].provider"
         try:
@@ -91,7 +93,7 @@ def build_raw_routes(routes: Sequence[RawRouteSettings], resolve: Callable[[str]
             raise InputError(error.message, path=path) from None
         if endpoint.signer is not None:
             raise InputError(f"{settings.provider} needs a key here: signed requests can't be passed on", path=path)
-        built.append(RawRoute(settings, endpoint))
+        built.append(PassthroughRoute(settings, endpoint))
     return tuple(built)
 
 
