@@ -88,11 +88,11 @@ def serving(project: Project, *arguments: str, **variables: str) -> Generator[Se
         yield started
 
 
-def run_files(project: Project) -> list[Path]:
+def record_files(project: Project) -> list[Path]:
     return sorted((project.home / ".local/state/segue/gateways").glob("*"))
 
 
-def write_run_file(project: Project, name: str, **fields: Any) -> Path:
+def write_record(project: Project, name: str, **fields: Any) -> Path:
     folder = project.home / ".local/state/segue/gateways"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"gateway-{name}.json"

@@ -1,4 +1,4 @@
-"""`segue route`: finds running gateways by their run files, and changes their models."""
+"""`segue route`: finds running gateways by their record files, and changes their models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from segue.processes import start_time
-from tests.cli.gateway_process import HELLO, run_files, serving, write_run_file
+from tests.cli.gateway_process import HELLO, record_files, serving, write_record
 from tests.cli.process import is_one_line_error
 from tests.cli.project import Project
 
@@ -43,9 +43,9 @@ def test_changes_are_not_combined(project: Project, arguments: list[str]) -> Non
 def test_files_of_ended_processes_and_damaged_ones_are_left_out(project: Project) -> None:
     with subprocess.Popen(["true"]) as ended:
         pass
-    gone = write_run_file(project, "1-a", url="http://127.0.0.1:1", token="x", process=ended.pid)
-    damaged = write_run_file(project, "2-b", url=5)
-    foreign = write_run_file(project, "3-c", url="http://127.0.0.1:1", token="x", process=os.getpid())
+    gone = write_record(project, "1-a", url="http://127.0.0.1:1", token="x", process=ended.pid)
+    damaged = write_record(project, "2-b", url=5)
+    foreign = write_record(project, "3-c", url="http://127.0.0.1:1", token="x", process=os.getpid())
     first = project.run("route")
     assert is_one_line_error(first)
     assert "http://127.0.0.1:1 does not answer" in first.err
@@ -56,9 +56,9 @@ def test_files_of_ended_processes_and_damaged_ones_are_left_out(project: Project
 
 def test_a_wrong_token_is_refused(project: Project) -> None:
     with serving(project, "--emulated") as gateway:
-        [file] = run_files(project)
+        [file] = record_files(project)
         file.unlink()
-        write_run_file(project, "1-a", url=gateway.url, token="wrong", process=gateway.process.pid)
+        write_record(project, "1-a", url=gateway.url, token="wrong", process=gateway.process.pid)
         ended = project.run("route", "moonshot/kimi-k2.6")
         assert is_one_line_error(ended)
         assert "token" in ended.err
@@ -116,8 +116,8 @@ STRANGERS: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("kind", STRANGERS)
 def test_the_token_is_not_sent_to_a_stranger(project: Project, kind: str, arguments: list[str]) -> None:
     stranger = Stranger(STRANGERS[kind])
-    # Its process runs, as far as an old run file says.
-    write_run_file(project, "1-a", url=stranger.url, token="secret-token", process=os.getpid())
+    # Its process runs, as far as an old record file says.
+    write_record(project, "1-a", url=stranger.url, token="secret-token", process=os.getpid())
     ended = project.run("route", *(stranger.url if each == "URL" else each for each in arguments))
     stranger.close()
     assert is_one_line_error(ended)
@@ -129,20 +129,20 @@ def test_the_token_is_not_sent_to_a_stranger(project: Project, kind: str, argume
 def test_a_stranger_does_not_hide_a_gateway(project: Project) -> None:
     with serving(project, "--emulated") as gateway:
         stranger = Stranger(STRANGERS["healthy"])
-        file = write_run_file(project, "9-z", url=stranger.url, token="secret-token", process=os.getpid())
+        file = write_record(project, "9-z", url=stranger.url, token="secret-token", process=os.getpid())
         os.utime(file, (2**31, 2**31))
         assert project.run("route").lines == [f"{gateway.url}: emulated/claude-sonnet-5"]
         stranger.close()
         assert b"secret-token" not in b"".join(stranger.received)
 
 
-def test_a_run_file_of_another_process_is_not_used(project: Project) -> None:
+def test_a_record_file_of_another_process_is_not_used(project: Project) -> None:
     """The process has ended, and its id belongs to another one or to none."""
     stranger = Stranger(STRANGERS["healthy"])
     with subprocess.Popen(["true"]) as zombie:
         os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
         gone = [
-            write_run_file(project, f"{number}-a", url=stranger.url, token="x", process=process, started=started)
+            write_record(project, f"{number}-a", url=stranger.url, token="x", process=process, started=started)
             for number, (process, started) in enumerate(
                 [(os.getpid(), "1"), (1, "1"), (zombie.pid, ""), (0, ""), (-1, "")]
                 + [(number, "") for number in (2**31, 2**32 + 1, 99999999999, 2**63 - 1)]
@@ -159,8 +159,8 @@ def test_a_run_file_of_another_process_is_not_used(project: Project) -> None:
 @pytest.mark.parametrize(
     "url", ["", "x", "http://", "http://127.0.0.1", "http://[::1", "http://h:99999", "file:///x:1"]
 )
-def test_a_run_file_with_another_url_is_left_out(project: Project, url: str) -> None:
-    write_run_file(project, "1-a", url=url, token="x", process=os.getpid())
+def test_a_record_file_with_another_url_is_left_out(project: Project, url: str) -> None:
+    write_record(project, "1-a", url=url, token="x", process=os.getpid())
     ended = project.run("route")
     assert is_one_line_error(ended)
     assert "no gateway is running" in ended.err
@@ -168,16 +168,16 @@ def test_a_run_file_with_another_url_is_left_out(project: Project, url: str) -> 
 
 @pytest.mark.parametrize("host", ["a b", "x" * 70, "\x00", "x.invalid", "é", "*", "[::1]"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_run_file_with_an_address_that_can_not_be_reached_is_one_line(
+def test_a_record_file_with_an_address_that_can_not_be_reached_is_one_line(
     project: Project, scheme: str, host: str
 ) -> None:
-    write_run_file(project, "1-a", url=f"{scheme}://{host}:1", token="x", process=os.getpid(), certificate="/missing")
+    write_record(project, "1-a", url=f"{scheme}://{host}:1", token="x", process=os.getpid(), certificate="/missing")
     assert is_one_line_error(project.run("route"))
 
 
-def test_the_gateway_proves_that_it_wrote_the_run_file(project: Project) -> None:
+def test_the_gateway_proves_that_it_wrote_the_record_file(project: Project) -> None:
     with serving(project, "--emulated") as gateway:
-        [file] = run_files(project)
+        [file] = record_files(project)
         run = json.loads(file.read_text())
         assert run["started"] == start_time(gateway.process.pid)
         assert httpx2.get(f"{gateway.url}/healthz").text == "ok\n"
@@ -191,7 +191,7 @@ def test_the_gateway_proves_that_it_wrote_the_run_file(project: Project) -> None
 
 def test_the_newest_of_several_gateways_is_changed(project: Project) -> None:
     with serving(project, "--emulated") as first, serving(project, "--emulated") as second:
-        old, new = sorted(run_files(project), key=lambda file: second.url in file.read_text())
+        old, new = sorted(record_files(project), key=lambda file: second.url in file.read_text())
         os.utime(old, (1, 1))
         assert project.run("route", "moonshot/kimi-k2.6").lines == [f"{second.url}: emulated/kimi-k2.6"]
         shown = project.run("route", "--json", "--url", first.url).json

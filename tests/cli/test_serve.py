@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from segue.emulator import start
-from tests.cli.gateway_process import HELLO, PATIENCE, run_files, serving, start_segue
+from tests.cli.gateway_process import HELLO, PATIENCE, record_files, serving, start_segue
 from tests.cli.process import is_one_line_error
 from tests.cli.project import KEY, Project
 from tests.cli.test_route import make_certificate
@@ -38,11 +38,11 @@ def test_it_serves_until_it_is_terminated(project: Project) -> None:
         assert reply.headers["x-request-id"] == "my-id"
         logged = json.loads(gateway.line())
         assert (logged["request_id"], logged["status"], logged["operation"]) == ("my-id", 200, "reply")
-        [file] = run_files(project)
+        [file] = record_files(project)
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.parent.stat().st_mode & 0o777 == 0o700
         assert gateway.end() == (143, "")
-    assert run_files(project) == []
+    assert record_files(project) == []
     assert json.loads((project.folder / "usage.jsonl").read_text())["request_id"] == "my-id"
 
 
@@ -128,7 +128,7 @@ def test_a_port_in_use_is_one_line(project: Project) -> None:
         ended = project.run("serve", "--emulated", "--port", port)
         assert is_one_line_error(ended)
         assert f"127.0.0.1:{port}" in ended.err
-    assert run_files(project) == []
+    assert record_files(project) == []
 
 
 @pytest.mark.parametrize("others", [[], ["gate.example"]])
@@ -204,7 +204,7 @@ def test_a_key_that_others_can_read_or_change_is_refused(project: Project, kind:
         ended = project.run("serve", "--port", "0", "-m", "ollama/x")
         assert is_one_line_error(ended), ended
         assert f"{file}: can be {verb} by others (mode {mode:04o}); run chmod 600" in ended.err
-        assert not run_files(project)
+        assert not record_files(project)
 
 
 @pytest.mark.parametrize(

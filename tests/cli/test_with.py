@@ -16,7 +16,7 @@ import pytest
 
 from segue.gateway.client_setups import CLIENTS
 from segue.store.lease_owner import new_owner
-from tests.cli.gateway_process import PATIENCE, run_files, start_segue
+from tests.cli.gateway_process import PATIENCE, record_files, start_segue
 from tests.cli.process import ProcessResult, is_one_line_error
 from tests.cli.project import KEY, Project
 
@@ -129,7 +129,7 @@ def test_a_client_reaches_its_own_gateway_only_with_its_key(project: Project, cl
     assert seen["arguments"][-3:] == ["first", "two words", "3"]
     assert seen["replies"] == [200, 401, 401]
     assert folders(project) == []
-    assert run_files(project) == []
+    assert record_files(project) == []
     assert not Path(seen["folder"] or "missing").exists()
 
 
@@ -204,7 +204,7 @@ def test_signals_are_passed_on(project: Project) -> None:
         wait_for_file(project.home.parent / "seen.json")
         assert started.end(signal.SIGTERM)[0] == 7
     assert folders(project) == []
-    assert run_files(project) == []
+    assert record_files(project) == []
 
 
 def test_the_next_start_removes_what_a_killed_one_left(project: Project) -> None:

@@ -11,9 +11,9 @@ import httpx2
 import pytest
 
 from segue.emulator import start
+from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_key_file import ClientKeyFile
 from segue.gateway.client_keys import ClientKey, hash_key
-from segue.gateway.clients import ClientGate
 from segue.gateway.limits import Admission, Denied, ProcessLimits
 from segue.gateway.metrics import Metrics
 from segue.gateway.shared_entries import SharedEntries
@@ -149,7 +149,7 @@ def test_changes_of_the_file_apply_at_the_next_request(tmp_path: Path, always_ne
     ada, bob = (ClientKey(name, hash_key(name)) for name in ("ada", "bob"))
     current = [ada]
     path.write_text("1")
-    gate = ClientGate(current, always_needs_key=always_needs_key)
+    gate = ClientAuth(current, always_needs_key=always_needs_key)
     file = ClientKeyFile(path, lambda: tuple(current), gate, log.append)
 
     def change(*keys: ClientKey) -> None:

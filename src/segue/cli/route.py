@@ -18,7 +18,7 @@ from segue.cli import options, streams
 from segue.cli.streams import BadInputError
 
 if TYPE_CHECKING:
-    from segue.gateway.run_file import RunFile
+    from segue.gateway.gateway_record import GatewayRecord
 
 _TIMEOUT = 10.0
 _MAX_ANSWER = 2**20
@@ -58,9 +58,9 @@ def command(*, models: tuple[str, ...], reloads: bool, reset: bool, url: str | N
         streams.write(f"{run.url}: {names}\n")
 
 
-def _find(url: str | None) -> tuple[RunFile, http.client.HTTPConnection]:
+def _find(url: str | None) -> tuple[GatewayRecord, http.client.HTTPConnection]:
     """Return the newest gateway that answers, and a connection to it; only there its token may be sent."""
-    from segue.gateway.run_file import find_running
+    from segue.gateway.gateway_record import find_running
 
     running = find_running()
     if url is not None:
@@ -79,9 +79,9 @@ def _find(url: str | None) -> tuple[RunFile, http.client.HTTPConnection]:
     raise errors[0]
 
 
-def _open(run: RunFile) -> http.client.HTTPConnection:
-    """Return a connection to a gateway; `BadInputError` if the other side does not know the token of its run file."""
-    from segue.gateway.run_file import NONCE_HEADER, prove_token
+def _open(run: GatewayRecord) -> http.client.HTTPConnection:
+    """Return a connection to a gateway; `BadInputError` if the other side does not know its token."""
+    from segue.gateway.gateway_record import NONCE_HEADER, prove_token
 
     connection, nonce = _connect(run), secrets.token_hex(16)
     with ExitStack() as stack:
@@ -115,7 +115,7 @@ def _find_address(url: str) -> tuple[str, int] | None:
 
 
 def _call(
-    run: RunFile,
+    run: GatewayRecord,
     connection: http.client.HTTPConnection,
     method: str,
     path: str,
@@ -134,7 +134,7 @@ def _call(
 
 
 def _request(
-    run: RunFile,
+    run: GatewayRecord,
     connection: http.client.HTTPConnection,
     method: str,
     path: str,
@@ -150,8 +150,8 @@ def _request(
         raise BadInputError(f"the gateway on {run.url} does not answer: {error}") from error
 
 
-def _connect(run: RunFile) -> http.client.HTTPConnection:
-    """Return a connection to a gateway. With TLS, it must have the certificate of its run file; names do not count."""
+def _connect(run: GatewayRecord) -> http.client.HTTPConnection:
+    """Return a connection to a gateway. With TLS, it must have the certificate of its record; names do not count."""
     parts = urlsplit(run.url)
     try:
         if parts.scheme != "https":

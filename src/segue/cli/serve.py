@@ -68,13 +68,13 @@ def command(
     from segue.cli.model_choice import EMULATED_NOTE
     from segue.gateway.server import GatewayServer
     from segue.gateway.settings import GatewayContext
-    from segue.gateway.workers import read_seat, report_ready
+    from segue.gateway.workers import read_handoff, report_ready
     from segue.store.envelope_keys import load_envelope_keys
 
-    seat = read_seat() if is_worker else None
+    handoff = read_handoff() if is_worker else None
     settings, loaded = load_settings(trusting=trusting)
     routes = _Routes(models, loaded, emulated=emulated, trusting=trusting)
-    if loaded.untrusted_file is not None and seat is None:
+    if loaded.untrusted_file is not None and handoff is None:
         streams.print_message(loaded.untrusted_file.describe_ignored())
     note = None if not routes.is_emulated else _EMULATED if emulated else EMULATED_NOTE
     given = {"host": host, "port": port, "usage": usage, "store": store, "workers": workers}
@@ -90,8 +90,8 @@ def command(
         is_emulated=routes.is_emulated,
     )
     try:
-        server = GatewayServer(settings, context, seat)
-        if seat is not None:
+        server = GatewayServer(settings, context, handoff)
+        if handoff is not None:
             server.run(report_ready)
         elif settings.workers > 1:
             # `-P` keeps the working folder off the path.

@@ -22,10 +22,11 @@ from segue.bridge.shell import AsyncShell, run_async_exchange
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, BodyMemory, DisconnectedError, read_body
 from segue.gateway.body_log import BodyLog
-from segue.gateway.clients import ClientGate
-from segue.gateway.control import Control
+from segue.gateway.client_auth import ClientAuth
+from segue.gateway.client_keys import find_keys
+from segue.gateway.control_api import ControlApi
 from segue.gateway.conversions import ConversionThreads, StepRunner
-from segue.gateway.guard import Guard, find_keys
+from segue.gateway.host_check import HostCheck
 from segue.gateway.limits import Admission, Denied
 from segue.gateway.metrics import Metrics
 from segue.gateway.passthrough import Passthrough, PassthroughRequest
@@ -55,9 +56,9 @@ class Gateway:
         bridge: Bridge,
         shell: Callable[[], AsyncShell],
         *,
-        guard: Guard,
-        clients: ClientGate,
-        control: Control,
+        host_check: HostCheck,
+        clients: ClientAuth,
+        control: ControlApi,
         passthrough: Passthrough,
         refresh: Callable[[], None],
         metrics: Metrics,
@@ -68,7 +69,7 @@ class Gateway:
     ) -> None:
         self._bridge = bridge
         self._shell = shell
-        self._guard = guard
+        self._host_check = host_check
         self._clients = clients
         self._control = control
         self._passthrough = passthrough
@@ -122,7 +123,7 @@ class Gateway:
         self._refresh()
         path = _raw_path(scope)
         query: str = scope["query_string"].decode("latin-1")
-        refusal = self._guard.check(headers)
+        refusal = self._host_check.check(headers)
         if refusal is not None:
             await response.send_error(refusal.status, refusal.message)
             return

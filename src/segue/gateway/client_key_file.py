@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from segue.errors import InputError
+from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_keys import ClientKey
-from segue.gateway.clients import ClientGate
 
 _CLOSED = (
     "no client is admitted; segue keys client add makes a key, and on loopback segue route --reload admits all clients"
@@ -23,12 +23,12 @@ class ClientKeyFile:
         self,
         path: Path | None,
         load: Callable[[], Sequence[ClientKey]],
-        gate: ClientGate,
+        auth: ClientAuth,
         log: Callable[[str], None],
     ) -> None:
         self._path = path
         self._load = load
-        self._gate = gate
+        self._auth = auth
         self._log = log
         self._seen = self._read_state()
 
@@ -45,11 +45,11 @@ class ClientKeyFile:
             self.replace(keys)
 
     def replace(self, keys: Sequence[ClientKey], *, is_reload: bool = False) -> None:
-        """Use other keys, as `ClientGate.replace` does, and log what it means that there are none any more."""
-        needed_key = self._gate.has_keys or (is_reload and self._gate.needs_key)
-        self._gate.replace(keys, is_reload=is_reload)
+        """Use other keys, as `ClientAuth.replace` does, and log what it means that there are none any more."""
+        needed_key = self._auth.has_keys or (is_reload and self._auth.needs_key)
+        self._auth.replace(keys, is_reload=is_reload)
         if needed_key and not keys:
-            self._log(f"there are no client keys any more: {_CLOSED if self._gate.needs_key else _OPEN}")
+            self._log(f"there are no client keys any more: {_CLOSED if self._auth.needs_key else _OPEN}")
 
     def _read_state(self) -> tuple[int, int, int] | None:
         if self._path is None:

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from segue.bridge.providers import Endpoint
 from segue.errors import InputError
-from segue.gateway.guard import KEY_HEADERS, drop_keys
+from segue.gateway.client_keys import KEY_HEADERS, drop_keys
 
 _SEGMENTS = frozenset({".", ".."})
 # All characters that RFC 3986 allows in a path and a query.

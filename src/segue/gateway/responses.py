@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from segue.bridge.actions import Action, Respond, Write
 from segue.bridge.caller import own_error, respond_error
 from segue.gateway.body_log import MAX_BODY
-from segue.gateway.control import LocalResponse
+from segue.gateway.control_api import LocalResponse
 from segue.gateway.request_log import RequestRecord
 from segue.wire.registry import WIRES
 

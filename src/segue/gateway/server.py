@@ -26,25 +26,25 @@ from segue.errors import InputError, ProviderError
 from segue.gateway.app import Gateway
 from segue.gateway.bodies import BodyMemory
 from segue.gateway.body_log import BodyLog
+from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_key_file import ClientKeyFile
-from segue.gateway.clients import ClientGate
-from segue.gateway.control import Control
+from segue.gateway.control_api import ControlApi
 from segue.gateway.conversions import ConversionThreads
-from segue.gateway.guard import Guard
+from segue.gateway.gateway_record import GatewayRecord, write_record
+from segue.gateway.host_check import HostCheck
 from segue.gateway.limits import ProcessLimits
 from segue.gateway.metrics import Metrics
 from segue.gateway.passthrough import Passthrough
 from segue.gateway.passthrough_routes import build_routes
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteTable
-from segue.gateway.run_file import RunFile, metrics_prefix, pauses_file, route_file, write_run_file
 from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySettings
 from segue.gateway.shared_entries import SharedEntries
 from segue.gateway.shared_limits import SharedLimits
 from segue.gateway.shared_metrics import SharedMetrics
 from segue.gateway.shared_pauses import SharedPauses
 from segue.gateway.shared_route import SharedRoute
-from segue.gateway.workers import Supervisor, WorkerSeat
+from segue.gateway.workers import Supervisor, WorkerHandoff
 from segue.http_client import HttpClient
 from segue.http_server import HttpServer, bind, format_url, start_in_thread
 from segue.processes import start_time
@@ -61,13 +61,15 @@ _OPEN_FILES = 65_536
 class GatewayServer:
     """A gateway that is built and bound, but does not serve yet. `url` is its base URL.
 
-    With a `seat` it is one of several workers, which share a socket, a token and the route.
+    With a `handoff` it is one of several workers, which share a socket, a token and the route.
     """
 
-    def __init__(self, settings: GatewaySettings, context: GatewayContext, seat: WorkerSeat | None = None) -> None:
+    def __init__(
+        self, settings: GatewaySettings, context: GatewayContext, handoff: WorkerHandoff | None = None
+    ) -> None:
         self._settings = settings
         self._context = context
-        self._seat = seat
+        self._handoff = handoff
         loaded = context.load_routes()
         settings.validate(loaded.clients, is_emulated=context.is_emulated)
         self._log = RequestLog(as_json=context.log_json, usage_file=settings.usage_file, output=context.log_output)
@@ -79,23 +81,23 @@ class GatewayServer:
         self.table = RouteTable(context.resolve)
         self._passthrough = Passthrough(self._open_client, settings.timeout)
         self._configure(loaded)
-        self.socket = seat.open_socket() if seat is not None else bind(settings.host, settings.port)
+        self.socket = handoff.open_socket() if handoff is not None else bind(settings.host, settings.port)
         self.url = format_url(self.socket, "http" if settings.certificate is None else "https")
-        self.token = seat.token if seat is not None else secrets.token_urlsafe(24)
-        run_file = Path(seat.run_file) if seat is not None else None
-        self._route = SharedRoute(self.table.override, self.reload, route_file(run_file) if run_file else None)
+        self.token = handoff.token if handoff is not None else secrets.token_urlsafe(24)
+        record = Path(handoff.record) if handoff is not None else None
+        self._route = SharedRoute(self.table.override, self.reload, record.with_suffix(".route") if record else None)
         self._client: HttpClient | None = None
         self._server: HttpServer | None = None
         self._conversions = ConversionThreads(settings.large_size)
         self._routing = threading.Lock()
-        pauses = SharedPauses(pauses_file(run_file)) if run_file else None
+        pauses = SharedPauses(record.with_suffix(".pauses")) if record else None
         self._pauses = TargetPauses(context.clock, pauses, self._report_key)
         self._metrics = Metrics(lambda: self._pauses.find_paused(self.table.targets))
-        self._shared_metrics = SharedMetrics(self._metrics, metrics_prefix(run_file)) if run_file else None
+        self._shared_metrics = SharedMetrics(self._metrics, record.with_suffix(".metrics")) if record else None
         self._shared = self._open_entries()
         self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory_size)
         self._limits = SharedLimits(self._shared) if self._shared is not None else None
-        self._clients = ClientGate(
+        self._clients = ClientAuth(
             loaded.clients,
             always_needs_key=not settings.is_loopback,
             limits=self._limits or ProcessLimits(),
@@ -112,7 +114,7 @@ class GatewayServer:
             return None
         limits = EntryLimits(settings.store_size, settings.store_days * 86_400)
         entries = SharedEntries(lambda: open_entries(where, limits), self._metrics, self._log.write_message)
-        if self._seat is None:
+        if self._handoff is None:
             try:
                 entries.open()
             except BaseException:
@@ -135,9 +137,9 @@ class GatewayServer:
         return Gateway(
             bridge,
             self._open_shell,
-            guard=Guard(hosts=settings.allowed_hosts, origins=settings.allowed_origins),
+            host_check=HostCheck(hosts=settings.allowed_hosts, origins=settings.allowed_origins),
             clients=self._clients,
-            control=Control(
+            control=ControlApi(
                 self.token,
                 self._shared_metrics or self._metrics,
                 is_client=self._clients.accepts,
@@ -232,15 +234,15 @@ class GatewayServer:
             runner.run(self.serve(on_ready))
 
     def run_workers(self, command: Sequence[str], on_ready: Callable[[], None] = lambda: None) -> int:
-        """Serve with several processes. `command` starts one, which reads its `WorkerSeat` from standard input.
+        """Serve with several processes. `command` starts one, which reads its `WorkerHandoff` from standard input.
 
         Return the number of the signal that ended them.
         """
         if self._shared is not None:
             self._shared.close()
-        with write_run_file(self._describe_run()) as run_file:
-            seat = WorkerSeat(self.socket.fileno(), self.token, str(run_file))
-            supervisor = Supervisor(command, self._settings.workers, seat, self.socket, self._log.write_message)
+        with write_record(self._record()) as record:
+            handoff = WorkerHandoff(self.socket.fileno(), self.token, str(record))
+            supervisor = Supervisor(command, self._settings.workers, handoff, self.socket, self._log.write_message)
             return asyncio.run(supervisor.run(on_ready, _DRAIN_SECONDS))
 
     @contextmanager
@@ -274,7 +276,7 @@ class GatewayServer:
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             # The server raises the signal again after the drain; the default action would end the process too early.
             signal.signal(signal.SIGTERM, server.handle_exit)
-        with write_run_file(self._describe_run()) if self._seat is None else nullcontext():
+        with write_record(self._record()) if self._handoff is None else nullcontext():
             publisher = asyncio.create_task(self._shared_metrics.publish()) if self._shared_metrics else None
             try:
                 await server.listen(self.socket, on_ready)
@@ -283,10 +285,10 @@ class GatewayServer:
                     publisher.cancel()
                 await self._close()
 
-    def _describe_run(self) -> RunFile:
+    def _record(self) -> GatewayRecord:
         certificate = self._settings.certificate_file
         file = str(certificate.absolute()) if certificate else ""
-        return RunFile(self.url, self.token, os.getpid(), file, start_time(os.getpid()))
+        return GatewayRecord(self.url, self.token, os.getpid(), file, start_time(os.getpid()))
 
     def _reload_on_signal(self) -> None:
         try:

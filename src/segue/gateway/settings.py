@@ -18,7 +18,7 @@ from segue.bridge.failover import FIRST_BYTE
 from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.gateway.client_keys import ClientKey
-from segue.gateway.guard import check_names, find_host_error
+from segue.gateway.host_check import check_names, find_host_error
 from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
 from segue.http_server import HttpLimits
@@ -33,7 +33,7 @@ Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The `[gateway]` table of the configuration.
 
-    `allowed_hosts` and `allowed_origins` are those of `Guard`. `behind_proxy` states that a proxy with TLS is in front,
+    `allowed_hosts` and `allowed_origins` are those of `HostCheck`. `behind_proxy`: a proxy with TLS is in front,
     where the address is not loopback. `store` is the file or `postgresql://` URL of the entries; without it they are in
     memory, up to half of `memory_mb`. The other half is for conversations that were converted. `pending_mb` is the size
     of all bodies that are not converted yet; one of more than `large_mb` is converted in a thread. `timeout` is the

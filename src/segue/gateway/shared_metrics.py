@@ -1,6 +1,6 @@
 """`SharedMetrics`: the counters of all workers of a gateway, served by each of them.
 
-Each worker writes its counters to a file of its own, beside the run file. The file of a worker that ended stays, so
+Each worker writes its counters to a file of its own, beside the record file. The file of a worker that ended stays, so
 that no counter decreases.
 """
 

@@ -22,19 +22,19 @@ _KILL_DELAY = 10.0
 _READY = b"ready\n"
 
 
-class WorkerSeat(Struct, frozen=True):
-    """The values that a supervisor sends to a worker: listening socket, token of control calls, and run file."""
+class WorkerHandoff(Struct, frozen=True):
+    """The values that a supervisor sends to a worker: listening socket, token of control calls, and record file."""
 
     socket: int
     token: str
-    run_file: str
+    record: str
 
     def open_socket(self) -> socket.socket:
         return socket.socket(fileno=self.socket)
 
 
-def read_seat() -> WorkerSeat:
-    """Read the seat of this worker from standard input.
+def read_handoff() -> WorkerHandoff:
+    """Read the handoff of this worker from standard input.
 
     The supervisor keeps the pipe open; when it ends, even by SIGKILL, this process drains and ends too.
     """
@@ -53,7 +53,7 @@ def read_seat() -> WorkerSeat:
 
     threading.Thread(target=wait, name="segue supervisor", daemon=True).start()
     try:
-        return msgspec.json.decode(line, type=WorkerSeat)
+        return msgspec.json.decode(line, type=WorkerHandoff)
     except msgspec.MsgspecError as error:
         raise InputError(f"invalid values for a worker: {error}", path="worker") from None
 
@@ -74,12 +74,12 @@ class Supervisor:
         self,
         command: Sequence[str],
         number: int,
-        seat: WorkerSeat,
+        handoff: WorkerHandoff,
         listening: socket.socket,
         log: Callable[[str], None],
     ) -> None:
         self._command = command
-        self._seat = seat
+        self._handoff = handoff
         self._listening = listening
         self._log = log
         self._running: dict[int, Process] = {}
@@ -109,10 +109,10 @@ class Supervisor:
     async def _keep_running(self, slot: int) -> None:
         while not self._is_stopping:
             process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=PIPE, stdout=PIPE, pass_fds=(self._seat.socket,), process_group=0
+                *self._command, stdin=PIPE, stdout=PIPE, pass_fds=(self._handoff.socket,), process_group=0
             )
             self._running[slot] = process
-            is_ready = await self._hand_over(process, slot)
+            is_ready = await self._send_handoff(process, slot)
             code = await process.wait()
             del self._running[slot]
             if self._is_stopping:
@@ -126,12 +126,12 @@ class Supervisor:
                 await asyncio.sleep(_RESTART_DELAY)
         self._ready[slot].set()
 
-    async def _hand_over(self, process: Process, slot: int) -> bool:
-        """Give a new worker its seat, and wait until it is ready; return False if it ends before."""
+    async def _send_handoff(self, process: Process, slot: int) -> bool:
+        """Give a new worker its handoff, and wait until it is ready; return False if it ends before."""
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(ConnectionError):
-            process.stdin.write(msgspec.json.encode(self._seat) + b"\n")
+            process.stdin.write(msgspec.json.encode(self._handoff) + b"\n")
             await process.stdin.drain()
         is_ready = await process.stdout.readline() == _READY
         if is_ready:

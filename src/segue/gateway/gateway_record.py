@@ -1,4 +1,4 @@
-"""Run files: how a running gateway is found, and the token of its control calls. Only their owner can read them."""
+"""Records of running gateways: files with the URL and the token of control calls, which only their owner can read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from segue.processes import is_running
 NONCE_HEADER = "x-segue-nonce"
 
 
-class RunFile(Struct, frozen=True):
+class GatewayRecord(Struct, frozen=True):
     """A running gateway: its base URL, the token of control calls, its process, and its certificate if it has TLS.
 
     `started` is the start time of the process, so that a reused process id is not taken for this gateway.
@@ -43,33 +43,18 @@ def folder() -> Path:
 
 
 @contextmanager
-def write_run_file(run: RunFile) -> Generator[Path]:
-    """Write the run file of this process, and remove it at the end, with the files of its workers."""
+def write_record(run: GatewayRecord) -> Generator[Path]:
+    """Write the record of this process, and remove it at the end, with the files that its workers share beside it."""
     path = folder() / f"gateway-{run.process}-{secrets.token_hex(4)}.json"
     try:
         private_files.make_folder(path.parent)
         private_files.create(path, msgspec.json.encode(run))
     except OSError as error:
-        raise InputError(f"the run file can't be written: {error}", path=str(path)) from None
+        raise InputError(f"the record file can't be written: {error}", path=str(path)) from None
     try:
         yield path
     finally:
         _remove(path)
-
-
-def route_file(run_file: Path) -> Path:
-    """Return the file through which the workers of a gateway share its route."""
-    return run_file.with_suffix(".route")
-
-
-def pauses_file(run_file: Path) -> Path:
-    """Return the file through which the workers of a gateway share the pauses of targets."""
-    return run_file.with_suffix(".pauses")
-
-
-def metrics_prefix(run_file: Path) -> Path:
-    """Return the beginning of the names of the files through which the workers share their counters."""
-    return run_file.with_suffix(".metrics")
 
 
 def _remove(path: Path) -> None:
@@ -77,12 +62,12 @@ def _remove(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def find_running() -> list[RunFile]:
+def find_running() -> list[GatewayRecord]:
     """Return the running gateways of this user, the newest first; files of ended processes are removed."""
-    found: list[tuple[float, RunFile]] = []
+    found: list[tuple[float, GatewayRecord]] = []
     for path in folder().glob("gateway-*.json"):
         try:
-            run = msgspec.json.decode(path.read_bytes(), type=RunFile)
+            run = msgspec.json.decode(path.read_bytes(), type=GatewayRecord)
             modified = path.stat().st_mtime
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             continue

@@ -1,4 +1,4 @@
-"""`ClientGate`: which clients may use a gateway, by the keys that they send."""
+"""`ClientAuth`: which clients may use a gateway, by the keys that they send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from segue.gateway.client_keys import ClientKey, hash_key
 from segue.gateway.limits import Admission, Denied, Limits, ProcessLimits
 
 
-class ClientGate:
+class ClientAuth:
     """Admits clients by their keys. Without keys every client is admitted, which is for loopback only.
 
     A key that is revoked must not let everyone in: if the last one is removed, no client is admitted until there is

@@ -1,4 +1,4 @@
-"""The guard of a gateway: which requests are let in, by host, origin and client key.
+"""`HostCheck`: which requests are let in, by host and origin.
 
 A web page in the user's browser can reach a server on loopback, by a name that resolves to it or by a request from a
 foreign page. So a `Host` that is neither loopback nor configured is refused, and so is any foreign `Origin`.
@@ -6,22 +6,17 @@ foreign page. So a `Host` that is neither loopback nor configured is refused, an
 
 from __future__ import annotations
 
-import hmac
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
-from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from segue.bridge.addresses import is_local
 from segue.errors import InputError
 
-KEY_HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
-_PARAMETER = re.compile(r"[&;]*[^&;]+")
-_SIGNS = re.compile(r"\[.*|\W", re.DOTALL)
-_MAX_DECODINGS = 4
 _HOST = re.compile(r"(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
 # RFC 6454: scheme, host and port alone. A browser leaves out the port that the scheme has anyway.
 _ORIGIN = re.compile(
@@ -37,7 +32,7 @@ class Refusal(Struct, frozen=True):
     message: str
 
 
-class Guard:
+class HostCheck:
     """Checks requests before they are read. `hosts` are names besides loopback; `origins` those of allowed pages."""
 
     def __init__(self, *, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
@@ -64,39 +59,6 @@ def _host_name(value: str) -> str | None:
 
 def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def find_keys(headers: Mapping[str, str], query: str) -> tuple[str, ...]:
-    """Return the keys of a request, wherever the APIs have them: of a client, and of its vendor beside it."""
-    found = [headers[name].strip() for name in KEY_HEADERS if headers.get(name)]
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        found.append(token.strip())
-    found += parse_qs(query).get("key", ())
-    return tuple(dict.fromkeys(key for key in found if key))
-
-
-def drop_keys(query: str, client_key: str = "") -> str:
-    """Return a query without the parameter `key`, however its name is written, and without values with a client key.
-
-    Some servers end a parameter at a semicolon, decode a name twice, or ignore its case, `$` or `[0]`.
-    """
-    parts = _PARAMETER.findall(query)
-    kept = [part for part in parts if not _is_key_parameter(part.lstrip("&;"), client_key)]
-    if len(kept) == len(parts):
-        return query
-    # As Latin-1, bytes that are not UTF-8 stay what they are.
-    pairs = parse_qsl("".join(kept).lstrip("&;"), keep_blank_values=True, encoding="latin-1")
-    return urlencode(pairs, encoding="latin-1")
-
-
-def _is_key_parameter(part: str, client_key: str) -> bool:
-    for _ in range(_MAX_DECODINGS):
-        name = part.partition("=")[0]
-        if _SIGNS.sub("", name).casefold() == "key" or (client_key and client_key in part):
-            return True
-        part = unquote_plus(part)
-    return False
 
 
 def find_host_error(host: str) -> str | None:
@@ -142,8 +104,3 @@ def _is_address(host: str) -> bool:
         return bool(ip_address(host))
     except ValueError:
         return False
-
-
-def has_secret(given: Iterable[str], expected: str) -> bool:
-    """Return whether a secret is among these; each is compared in constant time."""
-    return any(hmac.compare_digest(secret.encode(), expected.encode()) for secret in given)

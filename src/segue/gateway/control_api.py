@@ -1,6 +1,6 @@
 """The gateway's own paths: health, metrics, and the control calls of `segue route`.
 
-Control calls need the token of the run file, which only the user who started the gateway can read. Before a caller
+Control calls need the token in the record file, which only the user who started the gateway can read. Before a caller
 sends it, `/healthz` proves with the caller's nonce that this gateway knows it. Where clients need keys, models and
 metrics are shown only to them.
 """
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from segue.errors import InputError
-from segue.gateway.guard import find_keys, has_secret
+from segue.gateway.client_keys import find_keys, has_secret
+from segue.gateway.gateway_record import NONCE_HEADER, prove_token
 from segue.gateway.metrics import Metrics
-from segue.gateway.run_file import NONCE_HEADER, prove_token
 from segue.gateway.shared_metrics import SharedMetrics
 
 _CHANGE_PATH = "/segue/route"
@@ -40,7 +40,7 @@ class LocalResponse(NamedTuple):
     is_logged: bool = False
 
 
-class Control:
+class ControlApi:
     """Answers the gateway's own paths.
 
     `is_client` is whether one of these keys may see models and metrics. `change` sets the models and returns their
@@ -79,11 +79,11 @@ class Control:
             case "GET", "/metrics" if self._may_read(headers):
                 return LocalResponse(200, _PROMETHEUS, self._metrics.render().encode("utf-8", "replace"))
             case "GET", "/metrics":
-                return _json(401, {"error": "metrics need a client key, or the token of the run file"}, is_logged=True)
+                return _json(401, {"error": "metrics need a client key, or the token of the gateway"}, is_logged=True)
             case "GET", "/segue/status" if self._has_token(headers):
                 return _json(200, self._status())
             case (_, "/segue/status") | (_, "/segue/route"):
-                return _json(401, {"error": "a control call needs the token of the run file"}, is_logged=True)
+                return _json(401, {"error": "a control call needs the token of the gateway"}, is_logged=True)
             case _:
                 return None
 
