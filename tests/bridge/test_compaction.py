@@ -11,7 +11,7 @@ import pytest
 
 from segue.bridge.entries import EntryMemory
 from segue.bridge.secret import Secret
-from segue.store.entries import SqliteEntries
+from segue.gateway.entry_store import SqliteEntries
 from tests.bridge.exchanges import MODELS, Answer, Response, Shell, endpoint, make_reply, path_of, streamed, whole
 
 FACTS = ("KESTREL-7", "OSPREY-9")

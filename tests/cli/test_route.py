@@ -223,7 +223,7 @@ def test_a_gateway_with_tls_is_found(project: Project) -> None:
     folder = project.home.parent
     make_certificate(folder)
     project.write_user_config(
-        f'[gateway]\nhost = "0.0.0.0"\nhosts = ["gate.example"]\n'
+        f'[gateway]\nhost = "0.0.0.0"\nallowed_hosts = ["gate.example"]\n'
         f'certificate = "{folder}/cert.pem"\nprivate_key = "{folder}/key.pem"\n'
     )
     key = project.run("keys", "client", "add", "ada").lines[0]

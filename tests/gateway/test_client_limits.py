@@ -14,11 +14,11 @@ from segue.emulator import start
 from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_key_file import ClientKeyFile
 from segue.gateway.client_keys import ClientKey, hash_key
+from segue.gateway.entry_store import SqliteEntries
 from segue.gateway.limits import Admission, Denied, ProcessLimits
 from segue.gateway.metrics import Metrics
 from segue.gateway.shared_entries import SharedEntries
 from segue.gateway.shared_limits import SharedLimits
-from segue.store.entries import SqliteEntries
 from segue.wire.registry import WIRES
 from tests.gateway.harness import running_gateway
 from tests.gateway.processes import GatewayProcess, Home

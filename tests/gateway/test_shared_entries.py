@@ -12,9 +12,9 @@ from segue.bridge.entries import EntryMemory
 from segue.cli.gateway_settings import load_settings
 from segue.cli.streams import BadInputError
 from segue.errors import StoreError
+from segue.gateway.entry_store import EntryStore
 from segue.gateway.metrics import Metrics
 from segue.gateway.shared_entries import SharedEntries
-from segue.store.entries import EntryStore
 
 
 class FailingStore:

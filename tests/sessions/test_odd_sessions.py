@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from segue.bridge.envelope_keys import load_envelope_keys
 from segue.canonical.blocks import Message, ToolCall
 from segue.errors import InputError
 from segue.sessions.claude.attachments import order_as_sent
@@ -22,7 +23,6 @@ from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import split_body
 from segue.sessions.session_search import list_sessions
 from segue.sessions.translation import Translated, Translator
-from segue.store.envelope_keys import load_envelope_keys
 from tests.cli.client_logs import ClaudeCode, Codex, Contents, Pi
 from tests.sessions.record import FOLDER, WORK
 from tests.sessions.world import START, World, texts

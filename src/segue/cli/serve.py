@@ -64,12 +64,12 @@ def command(
       segue serve -m moonshot/kimi-k2.6
       ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
     """
+    from segue.bridge.envelope_keys import load_envelope_keys
     from segue.cli.gateway_settings import client_key_file, load_client_keys, load_settings
     from segue.cli.model_choice import EMULATED_NOTE
     from segue.gateway.server import GatewayServer
     from segue.gateway.settings import GatewayContext
     from segue.gateway.workers import read_handoff, report_ready
-    from segue.store.envelope_keys import load_envelope_keys
 
     handoff = read_handoff() if is_worker else None
     settings, loaded = load_settings(trusting=trusting)

@@ -105,12 +105,12 @@ class _Session:
         as_json: bool,
     ) -> int | None:
         """Return the exit code of the client; None if it was only printed."""
+        from segue.bridge.envelope_keys import load_envelope_keys
         from segue.bridge.envelopes import EnvelopeKeys
         from segue.cli import providers
         from segue.cli.model_choice import EMULATED_NOTE, choose_models
         from segue.gateway.server import GatewayServer
         from segue.gateway.settings import GatewayContext, GatewaySettings
-        from segue.store.envelope_keys import load_envelope_keys
 
         # Printing starts nothing, so it leaves nothing in the user's folders.
         keys = EnvelopeKeys(secrets.token_bytes(32)) if prints else load_envelope_keys(warn=streams.print_message)

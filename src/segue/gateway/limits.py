@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from segue.gateway.client_keys import ClientKey
-from segue.store.client_uses import WINDOW, UseCounts
+from segue.gateway.client_uses import WINDOW, UseCounts
 
 _OPEN_WAIT = 1.0
 

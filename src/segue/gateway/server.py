@@ -30,6 +30,7 @@ from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_key_file import ClientKeyFile
 from segue.gateway.control_api import ControlApi
 from segue.gateway.conversions import ConversionThreads
+from segue.gateway.entry_store import EntryLimits
 from segue.gateway.gateway_record import GatewayRecord, write_record
 from segue.gateway.host_check import HostCheck
 from segue.gateway.limits import ProcessLimits
@@ -39,7 +40,7 @@ from segue.gateway.passthrough_routes import build_routes
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteTable
 from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySettings
-from segue.gateway.shared_entries import SharedEntries
+from segue.gateway.shared_entries import SharedEntries, open_entries
 from segue.gateway.shared_limits import SharedLimits
 from segue.gateway.shared_metrics import SharedMetrics
 from segue.gateway.shared_pauses import SharedPauses
@@ -49,8 +50,6 @@ from segue.http_client import HttpClient
 from segue.http_server import HttpServer, bind, format_url, start_in_thread
 from segue.processes import start_time
 from segue.runtime.http_shell import HttpShell
-from segue.store.entries import EntryLimits
-from segue.store.entry_stores import open_entries
 
 _DRAIN_SECONDS = 30
 # New objects before garbage is searched for; Python's own value is 700.

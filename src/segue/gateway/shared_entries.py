@@ -13,14 +13,28 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from segue.errors import InputError, StoreError
+from segue.gateway.entry_store import EntryLimits, EntryStore, SqliteEntries
 from segue.gateway.metrics import Metrics
 from segue.runtime.threads import AbandonedWorkError, run_in_thread
-from segue.store.entries import EntryStore
+from segue.store import resolve_file
 
 _PATIENCE = 5.0
 _PAUSE = 2.0
 _TRANSIENT = frozenset({"locked", "lost", "full"})
 """Causes after which the open store can be used again; after others it is opened anew."""
+
+
+def open_entries(where: str, limits: EntryLimits | None = None) -> EntryStore:
+    """Open the entries in this file or at this `postgresql://` URL; a missing file or schema is created."""
+    if (file := resolve_file(where)) is not None:
+        return SqliteEntries(file, limits)
+    try:
+        from segue.gateway.postgres_entries import PostgresEntries
+    except ImportError as error:
+        raise InputError(
+            f"PostgreSQL needs the extra `postgres` ({error}): pip install 'segue[postgres]'", path="store"
+        ) from None
+    return PostgresEntries(where, limits)
 
 
 class SharedEntries:

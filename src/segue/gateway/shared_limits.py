@@ -9,10 +9,10 @@ from contextlib import suppress
 from msgspec import Struct
 
 from segue.gateway.client_keys import ClientKey
+from segue.gateway.client_uses import LEASE
+from segue.gateway.entry_store import EntryStore
 from segue.gateway.limits import Admission, Denied, ProcessLimits, find_denial
 from segue.gateway.shared_entries import SharedEntries
-from segue.store.client_uses import LEASE
-from segue.store.entries import EntryStore
 
 # The end of a client's last request may still be on its way to the store.
 _BUSY_WAITS = (0.05, 0.1, 0.2)

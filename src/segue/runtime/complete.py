@@ -20,6 +20,7 @@ from segue._literals import Api
 from segue.bridge.actions import EndResponse, Respond
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntryMemory
+from segue.bridge.envelope_keys import load_envelope_keys
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Config, Environ, resolve
 from segue.bridge.relay import Relay
@@ -33,7 +34,6 @@ from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.runtime.background_loop import BackgroundLoop
 from segue.runtime.http_shell import HttpShell
-from segue.store.envelope_keys import load_envelope_keys
 from segue.wire.base import Wire
 from segue.wire.detect_body import detect_source
 from segue.wire.registry import WIRES, find_wire

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from segue.bridge.envelope_keys import load_envelope_keys
 from segue.canonical.blocks import calls_of, responses_of
 from segue.canonical.ids import hash_tool_id
 from segue.errors import InputError
@@ -25,7 +26,6 @@ from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import CLOSING_TEXT, render_more, render_session, split_body
 from segue.sessions.seal import has_seal, open_seal, seal_journey
 from segue.sessions.session import Entry, Session, digest_entries, has_digest, parse_session
-from segue.store.envelope_keys import load_envelope_keys
 
 
 class Plan(Struct, frozen=True):

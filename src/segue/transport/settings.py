@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from segue.bridge.api_paths import find_api_path
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import EntryMemory
+from segue.bridge.envelope_keys import load_envelope_keys
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.listings import ModelEntry
 from segue.bridge.providers import Config, Endpoint, Environ, catalogue, resolve
@@ -19,7 +20,6 @@ from segue.bridge.relay import Relay
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.errors import InputError, require_string
 from segue.render.constraints import Policy
-from segue.store.envelope_keys import load_envelope_keys
 from segue.wire.registry import WIRES, find_wire
 
 _CHAT = "openai-chat"

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 
 from segue.errors import StoreError
-from segue.store.client_uses import LEASE, WINDOW, UseCounts
-from segue.store.entries import EntryLimits, EntryStore, SqliteEntries
-from segue.store.entry_stores import open_entries
-from segue.store.postgres_entries import PostgresEntries
+from segue.gateway.client_uses import LEASE, WINDOW, UseCounts
+from segue.gateway.entry_store import EntryLimits, EntryStore, SqliteEntries
+from segue.gateway.postgres_entries import PostgresEntries
+from segue.gateway.shared_entries import open_entries
 from segue.store.sqlite import SqliteStore
 
 Open = Callable[..., EntryStore]

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.errors import StoreError
-from segue.store.client_uses import ClientUses
+from segue.gateway.client_uses import ClientUses
 from segue.store.sql import SqlSession
 from segue.store.sqlite_file import prepare_file, read_application_id, translate_errors
 from segue.store.sqlite_session import SqliteSession, enable_wal, open_lock, read_inode, transaction

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import LiteralString, cast
 
 from segue.errors import StoreError
-from segue.store.entries import EntryLimits, EntryStore
+from segue.gateway.entry_store import EntryLimits, EntryStore
 from segue.store.postgres_server import (
     Connection,
     PostgresSession,
