@@ -31,7 +31,7 @@ effort = "low"
 [aliases]
 sonnet = "anthropic/claude-sonnet-5"
 
-[gateway]                                  # `segue serve`; cli/gateway_settings.py has all settings
+[gateway]                                  # `segue serve`; gateway/settings.py has all settings
 port = 8787
 
 [[gateway.routes]]
