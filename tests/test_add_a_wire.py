@@ -119,10 +119,10 @@ def test_a_vendor_is_exactly_four_files() -> None:
 
 
 def test_formats_and_detect_list_it(acme: Copy) -> None:
-    assert [row["name"] for row in acme.run("formats", "--json").json if row["on"] == "openai-chat"][-1] == "acme"
+    assert [row["name"] for row in acme.run("apis", "--json").json if row["on"] == "openai-chat"][-1] == "acme"
     script = "import segue; found = segue.detect('acme-1'); print(segue.__file__, found.target, found.tool_format)"
     assert acme.python("-c", script).out.decode().split() == [str(acme.package / "__init__.py"), "acme", "openai"]
-    assert ["acme-box", "openai-chat"] in [line.split() for line in acme.run("formats", "--profiles").lines]
+    assert ["acme-box", "openai-chat"] in [line.split() for line in acme.run("apis", "--profiles").lines]
 
 
 @pytest.mark.parametrize("target", ["acme", "acme-corp"])
