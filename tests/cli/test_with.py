@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from segue.gateway.client_setups import CLIENTS
+from segue.sessions.registry import PROGRAMS
 from segue.store.lease_owner import new_owner
 from tests.cli.gateway_process import PATIENCE, record_files, start_segue
 from tests.cli.process import ProcessResult, is_one_line_error
@@ -101,7 +101,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path)
     monkeypatch.chdir(made.folder)
     (tmp_path / "bin").mkdir()
-    for setup in CLIENTS.values():
+    for setup in PROGRAMS.values():
         file = tmp_path / "bin" / setup.program
         file.write_text(CLIENT.format(python=sys.executable))
         file.chmod(0o755)
@@ -122,7 +122,7 @@ def folders(project: Project) -> list[Path]:
     return list((project.home / ".cache/segue").glob("segue-with-*"))
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", PROGRAMS)
 def test_a_client_reaches_its_own_gateway_only_with_its_key(project: Project, client: str) -> None:
     ended, seen = run_with(project, client, "--emulated", "-m", "moonshot/kimi-k2.6", "--", "first", "two words", "3")
     assert (ended.code, ended.err) == (3, f"segue: {client} uses emulated/kimi-k2.6\n")
@@ -180,7 +180,7 @@ def test_a_model_left_in_the_settings_does_not_decide(
 ) -> None:
     own = project.home / file
     own.parent.mkdir()
-    default = CLIENTS[client].model
+    default = PROGRAMS[client].model_setting
     assert default is not None
     (project.folder / ".segue.toml").write_text("")
     for left, used in {"moonshot/kimi-k2.6": default.default, "my-own": "my-own"}.items():
@@ -254,7 +254,7 @@ def wait_for_file(file: Path) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", PROGRAMS)
 def test_print_starts_nothing(project: Project, client: str) -> None:
     ended = project.run("with", client, "--emulated", "--print", "--", "an argument", **variables(project))
     assert (ended.code, ended.err) == (0, "")
@@ -262,7 +262,7 @@ def test_print_starts_nothing(project: Project, client: str) -> None:
     assert all(line.startswith(("export ", "unset ")) for line in ended.lines[:-1])
     shown = project.run("with", client, "--emulated", "--print", "--json", **variables(project)).json
     assert shown.keys() == {"model", "variables", "removed", "command"}
-    assert Path(shown["command"][0]).name == CLIENTS[client].program
+    assert Path(shown["command"][0]).name == PROGRAMS[client].program
     assert all(f"export {name}=" in ended.out.decode() for name in shown["variables"])
     assert not (project.home.parent / "seen.json").exists()
     assert folders(project) == []
@@ -298,7 +298,7 @@ def test_an_alias_is_not_the_model_that_is_used(project: Project) -> None:
     assert project.run("with", "pi", "--print", "--json").json["model"] == "ollama/large"
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", PROGRAMS)
 def test_print_leaves_nothing_in_the_home_folder(project: Project, client: str) -> None:
     before = sorted(project.home.rglob("*"))
     assert project.run("with", client, "--emulated", "--print").code == 0

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
-from segue.gateway.client_setups import CLIENTS
+from segue.sessions.registry import PROGRAMS
 from tests.clients import claude_readings, codex_readings
 from tests.clients.cells import list_cells
 from tests.clients.damages import DAMAGES
@@ -204,7 +204,7 @@ def _find_installation() -> Installation:
         folder.mkdir(parents=True, exist_ok=True)
         variables = {**os.environ, "PATH": installed.search_path}
         names = dict.fromkeys(row.program or name for name, row in CLIENT_ROWS.items())
-        packages = [f"{CLIENTS[name].package}@{_VERSIONS.get(name, 'latest')}" for name in names]
+        packages = [f"{PROGRAMS[name].package}@{_VERSIONS.get(name, 'latest')}" for name in names]
         for wanted in ([_NODE], packages):
             command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *wanted]
             try:

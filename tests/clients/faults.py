@@ -15,7 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.emulator import start
-from segue.gateway.client_setups import CLIENTS, SetupContext
+from segue.sessions.launch import LaunchContext
+from segue.sessions.registry import PROGRAMS
 from tests.clients.processes import Gateway, Process
 from tests.clients.rows import CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import CONFIG, FIRST_PROVIDER, Installation, client_variables
@@ -101,10 +102,10 @@ def run_fault(name: str, upstream: str, installed: Installation, folder: Path) -
         variables = client_variables(row, installed, folder)
         model = f"{FIRST_PROVIDER}/{UPSTREAMS[upstream]}"
         url = stack.enter_context(Gateway(model, folder, variables)).url
-        launch = CLIENTS[fault.client].prepare(SetupContext(url, "any", model, folder, variables))
+        launch = PROGRAMS[fault.client].launch(LaunchContext(url, "any", model, folder, variables))
         for number, prompt in enumerate(_PROMPTS[: fault.prompts]):
             arguments = [*launch.arguments, *row.build_arguments(prompt, number > 0)]
-            program = shutil.which(CLIENTS[fault.client].program, path=installed.search_path)
+            program = shutil.which(PROGRAMS[fault.client].program, path=installed.search_path)
             assert program is not None
             command = [program, *arguments]
             with Process(command, folder, folder / "project", {**variables, **launch.variables}) as process:

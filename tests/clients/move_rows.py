@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.gateway.client_setups import MODEL
+from segue.sessions.launch import MODEL
 from tests.clients.rows import CLIENT_ROWS
 
 COMPACTION_PROMPT = "TASK-MIDDLE: answer."

@@ -24,10 +24,9 @@ from msgspec import Struct
 
 from segue.emulator import Emulator, start
 from segue.emulator.steps import ReplySteps, TextStep
-from segue.gateway.client_setups import CLIENTS as SETUPS
-from segue.gateway.client_setups import SetupContext
 from segue.sessions.client import Place, SessionFile
-from segue.sessions.registry import CLIENTS
+from segue.sessions.launch import LaunchContext
+from segue.sessions.registry import CLIENTS, PROGRAMS
 from segue.sessions.session import parse_session
 from tests.clients.judge import Script
 from tests.clients.move_rows import MOVE_ROWS
@@ -102,7 +101,7 @@ class Reading:
         return all(text in data for text in texts)
 
     def command(self, *arguments: str) -> list[str]:
-        return [SETUPS[self.client].program, *self._launch().arguments, *arguments, *self.arguments]
+        return [PROGRAMS[self.client].program, *self._launch().arguments, *arguments, *self.arguments]
 
     def environ(self) -> dict[str, str]:
         row = CLIENT_ROWS[self.client]
@@ -115,7 +114,7 @@ class Reading:
     def _launch(self) -> Any:
         assert self._emulator is not None
         url = self._emulator.base_url.removesuffix("/v1")
-        return SETUPS[self.client].prepare(SetupContext(url, "sk-emulated", "", self._folder, {}))
+        return PROGRAMS[self.client].launch(LaunchContext(url, "sk-emulated", "", self._folder, {}))
 
     # ---------------------------------------------------------------------------------------------------------- compare
 

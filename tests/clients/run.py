@@ -15,7 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.emulator import start
-from segue.gateway.client_setups import CLIENTS, SetupContext
+from segue.sessions.launch import LaunchContext
+from segue.sessions.registry import PROGRAMS
 from tests.clients import mcp_server, recorder
 from tests.clients.judge import Script, count_returned, count_thoughts, judge, judge_log
 from tests.clients.processes import Gateway, Process
@@ -90,7 +91,7 @@ class Installation(Struct, frozen=True):
         return os.pathsep.join([*map(str, own), os.environ["PATH"]])
 
     def version_of(self, client: str) -> str:
-        package = json.loads((self.folder / CLIENTS[_program_of(client)].package / "package.json").read_text())
+        package = json.loads((self.folder / PROGRAMS[_program_of(client)].package / "package.json").read_text())
         return package["version"]
 
 
@@ -213,14 +214,14 @@ class _Run:
 
     def _run_with_restarts(self, arguments: Sequence[Sequence[str]]) -> list[str]:
         """Run each prompt behind a new `segue serve`, whose store is that of the one before."""
-        setup = CLIENTS[_program_of(self._cell.client)]
+        setup = PROGRAMS[_program_of(self._cell.client)]
         model, variables = self._cell.model_of(self._cell.upstream), self._environ()
         # Without this variable, pi's folder is that of the user who runs this.
         environ = {**variables, "PI_CODING_AGENT_DIR": str(self.home / ".pi" / "agent")}
         for number, each in enumerate(arguments, start=1):
             (files := self._folder / f"files{number}").mkdir()
             with Gateway(model, self._folder, variables, "--store", str(self._folder / "entries.db")) as gateway:
-                launch = setup.start(SetupContext(gateway.url, "any", model, files, environ), None)
+                launch = setup.start(LaunchContext(gateway.url, "any", model, files, environ), None)
                 for folder in launch.folders:
                     folder.mkdir(parents=True, exist_ok=True)
                 program = shutil.which(setup.program, path=self._installed.search_path) or setup.program

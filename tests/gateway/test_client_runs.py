@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.canonical.envelope import ENVELOPE_PREFIX
-from segue.gateway.client_setups import CLIENTS
+from segue.sessions.registry import PROGRAMS
 from tests.budget import sample
 from tests.clients.judge import Script, judge_log, judge_requests
 from tests.clients.rows import CLIENT_ROWS, PROMPTS, UPSTREAMS
@@ -61,7 +61,7 @@ def replay(recorded: Cell, cell: Cell) -> tuple[Script, str]:
     models = [f"test-{upstream}/{UPSTREAMS[upstream]}" for upstream in cell.upstreams]
     scripts = dict.fromkeys(cell.upstreams, script.reply)
     options = {"faults": task.faults, "on_request": script.add_record}
-    buffer_tool_calls = CLIENTS[row.program or cell.client].buffer_tool_calls
+    buffer_tool_calls = PROGRAMS[row.program or cell.client].buffer_tool_calls
     with running_gateway(
         scripts, default=models[:1], buffer_tool_calls=buffer_tool_calls, emulator_options=options
     ) as gateway:

@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from segue.emulator.steps import CallStep, CutStep, ReplySteps, TextStep
-from segue.gateway.client_setups import CLIENTS
 from segue.gateway.routes import RouteSettings
+from segue.sessions.registry import PROGRAMS
 from tests.gateway.harness import Running, model_of, running_gateway
 
 TOOL = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
@@ -61,4 +61,4 @@ def test_without_other_content_the_request_is_sent_again() -> None:
 
 
 def test_opencode_gets_whole_calls() -> None:
-    assert [name for name, setup in CLIENTS.items() if setup.buffer_tool_calls] == ["opencode"]
+    assert [name for name, setup in PROGRAMS.items() if setup.buffer_tool_calls] == ["opencode"]

@@ -23,15 +23,21 @@ if TYPE_CHECKING:
 _Save = Callable[["ConversationStore", "str | None"], str]
 
 
-@options.command("import")
+def _list_clients() -> str:
+    from segue.sessions.registry import CLIENTS
+
+    return f"Sessions of: {', '.join(client.title for client in CLIENTS.values())}."
+
+
+@options.command("import", epilog=_list_clients)
 @options.api_option("--from", "source", help="The API a body is for (default: detected).")
 @click.option("--title", metavar="T", help="Title (default: the title in the file, if any).")
 @options.file_argument
 def command(file: str, *, source: str | None, title: str | None, as_json: bool) -> None:
     """Store a conversation (FILE or stdin) and print its id.
 
-    Input: a request body of any API, the output of segue export --format json, a session log of Claude Code, Codex,
-    Gemini CLI, Qwen Code or pi, the output of opencode export, or JSON lines of messages.
+    Input: a request body of any API, the output of segue export --format json, a session of a coding client (of
+    opencode: the output of opencode export), or JSON lines of messages.
 
     \b
       segue import body.json

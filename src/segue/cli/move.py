@@ -44,10 +44,16 @@ _ACTIONS = {
 }
 
 
-@options.command("move")
+def _list_clients() -> str:
+    from segue.sessions.registry import CLIENTS
+
+    return f"CLIENT: {', '.join(CLIENTS)}."
+
+
+@options.command("move", epilog=_list_clients)
 @click.argument("words", nargs=-1, metavar="[SESSION]")
 @click.option("--from", "source", metavar="CLIENT", help="The client that has the session (default: any).")
-@click.option("--to", "target", metavar="CLIENT", help="claude, codex, gemini, qwen, opencode, pi or segue.")
+@click.option("--to", "target", metavar="CLIENT", help="The client that gets the session.")
 @click.option("--run", "runs", is_flag=True, help="Start the client with the moved session.")
 @click.option("--dry-run", is_flag=True, help="Print the report, and write nothing.")
 @click.option("--list", "lists", is_flag=True, help="List the sessions of this folder, newest first.")

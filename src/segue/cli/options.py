@@ -123,15 +123,33 @@ def limit_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., A
 
 
 def command(
-    name: str, *, group: click.Group | None = None, json_help: str = "Print the result as one JSON value."
+    name: str,
+    *,
+    group: click.Group | None = None,
+    json_help: str = "Print the result as one JSON value.",
+    epilog: Callable[[], str] | None = None,
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Return a command with `--json`, added to `group` where given."""
+    """Return a command with `--json`, added to `group` where given. `epilog` returns the end of its help."""
 
     def make(function: Callable[..., Any]) -> click.Command:
         function = click.option("--json", "as_json", is_flag=True, help=json_help)(function)
-        return (group.command if group is not None else click.command)(name)(function)
+        if group is not None:
+            return group.command(name)(function)
+        made = click.command(name, cls=_Command)(function)
+        made.find_epilog = epilog
+        return made
 
     return make
+
+
+class _Command(click.Command):
+    """A command with an end of its help that is made when the help is printed."""
+
+    find_epilog: Callable[[], str] | None = None
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.epilog = self.find_epilog() if self.find_epilog is not None else None
+        super().format_epilog(ctx, formatter)
 
 
 class Subcommands(click.Group):

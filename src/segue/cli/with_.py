@@ -27,16 +27,22 @@ from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from segue.bridge.providers import Endpoint
-    from segue.gateway.client_setups import ClientSetup, Launch
     from segue.gateway.server import GatewayServer
     from segue.gateway.settings import GatewayRoutes
+    from segue.sessions.launch import Launch, Program
 
 _PREFIX = "segue-with-"
 _OWNER = "owner"
 _HELP_SECONDS = 10
 
 
-@options.command("with", json_help="With --print: print the variables and arguments as JSON.")
+def _list_programs() -> str:
+    from segue.sessions.registry import PROGRAMS
+
+    return f"CLIENT: {', '.join(PROGRAMS)}."
+
+
+@options.command("with", json_help="With --print: print the variables and arguments as JSON.", epilog=_list_programs)
 @click.argument("client", metavar="CLIENT")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS…]")
 @click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="Model (repeatable: fallbacks).")
@@ -55,7 +61,7 @@ def command(
     trusting: bool,
     as_json: bool,
 ) -> None:
-    """Run a client on another model: claude, codex, gemini, qwen, opencode, pi, copilot, cline, continue or llm.
+    """Run a coding client on another model.
 
     A gateway is started on loopback for this client alone, and ends with it. The client's own settings, MCP servers and
     sessions stay as they are. `segue route MODEL` in another terminal changes the model while it runs.
@@ -64,12 +70,12 @@ def command(
       segue with claude -m moonshot/kimi-k2.6
       segue with codex -m anthropic/claude-sonnet-5 -- exec "fix the tests"
     """
-    from segue.gateway.client_setups import CLIENTS
+    from segue.sessions.registry import PROGRAMS
     from segue.store.lease_owner import new_owner
 
-    setup = CLIENTS.get(client)
+    setup = PROGRAMS.get(client)
     if setup is None:
-        raise click.UsageError(f"unknown client {client!r}; expected one of {', '.join(CLIENTS)}")
+        raise click.UsageError(f"unknown client {client!r}; expected one of {', '.join(PROGRAMS)}")
     program = shutil.which(setup.program)
     if program is None and not prints:
         raise BadInputError(f"{setup.program} is not installed; install it with: {setup.installer} {setup.package}")
@@ -87,7 +93,7 @@ def command(
 class _Session:
     """One run of a client with a gateway of its own."""
 
-    def __init__(self, setup: ClientSetup, program: str, arguments: Sequence[str], folder: Path) -> None:
+    def __init__(self, setup: Program, program: str, arguments: Sequence[str], folder: Path) -> None:
         self._setup = setup
         self._program = program
         self._arguments = arguments
@@ -130,7 +136,7 @@ class _Session:
             try:
                 server = GatewayServer(GatewaySettings(port=0), context)
                 target = server.table.targets[0]
-                own_model = self._setup.model and self._setup.model.find(os.environ, Path.cwd())
+                own_model = self._setup.model_setting and self._setup.model_setting.find(os.environ, Path.cwd())
                 is_kept = own_model is None or not server.table.is_chosen(own_model)
                 launch = self._prepare(server, target, own_model if is_kept else None, prints=prints)
                 if prints:
@@ -153,9 +159,9 @@ class _Session:
         return msgspec.structs.replace(routes, clients=(key,), buffer_tool_calls=self._setup.buffer_tool_calls)
 
     def _prepare(self, server: GatewayServer, target: Endpoint, own_model: str | None, *, prints: bool) -> Launch:
-        from segue.gateway.client_setups import SetupContext
+        from segue.sessions.launch import LaunchContext
 
-        context = SetupContext(server.url, self._key, target.name, self._folder / "files", os.environ)
+        context = LaunchContext(server.url, self._key, target.name, self._folder / "files", os.environ)
         if target.context is not None:
             context = msgspec.structs.replace(context, context=target.context)
         launch = self._setup.start(context, own_model)

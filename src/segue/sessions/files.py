@@ -9,11 +9,14 @@ import os
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from segue import private_files
+from segue.canonical.json import parse_json
 from segue.errors import InputError, format_os_error
+from segue.sessions.values import object_of
 
 _PROCESSES = Path("/proc")
 
@@ -39,6 +42,14 @@ def read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"can't be read: {format_os_error(error)}", path=str(path)) from None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; an empty one if there is none."""
+    try:
+        return object_of(parse_json(path.read_bytes())[0])
+    except (OSError, InputError):
+        return {}
 
 
 def create(path: Path, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The coding clients whose sessions segue reads and writes, by name."""
+"""The coding clients by name: those whose sessions segue reads and writes, and those that it starts on a gateway."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from segue.sessions.claude import ClaudeCode
 from segue.sessions.client import Client
 from segue.sessions.codex import Codex
 from segue.sessions.gemini import GeminiCli
+from segue.sessions.launch import Program
+from segue.sessions.launched import Cline, Continue, Copilot, Llm
 from segue.sessions.opencode import Opencode
 from segue.sessions.pi import Pi
 from segue.sessions.qwen import QwenCode
@@ -17,6 +19,14 @@ from segue.sessions.stored import SegueStore
 CLIENTS: Mapping[str, Client] = {
     client.name: client for client in (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), Opencode(), Pi(), SegueStore())
 }
+
+
+PROGRAMS: Mapping[str, Program] = {
+    program.name: program
+    for program in (*CLIENTS.values(), Copilot(), Cline(), Continue(), Llm())
+    if isinstance(program, Program)
+}
+"""The clients that `segue with` starts."""
 
 
 def find_client(name: str, argument: str) -> Client:

@@ -8,18 +8,19 @@ running client has a file with its session's id in `sessions/`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from segue.canonical.blocks import Block, Thinking
-from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.processes import is_running
+from segue.sessions import files
 from segue.sessions.claude import reader
 from segue.sessions.claude.writer import ClaudeWriter
 from segue.sessions.client import CANONICAL, REASONING_REMOVED, Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.launch import Launch, LaunchContext, ModelSetting, Program
 from segue.sessions.values import object_of
 
 _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
@@ -27,7 +28,13 @@ _MAX_FOLDER_NAME = 200
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-class ClaudeCode(Client):
+def _list_settings(environ: Mapping[str, str], folder: Path) -> Sequence[Path]:
+    own = Path(environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    project = folder / ".claude"
+    return project / "settings.local.json", project / "settings.json", own / "settings.json"
+
+
+class ClaudeCode(Client, Program):
     name = "claude"
     kind = "claude-code"
     title = "Claude Code"
@@ -36,6 +43,9 @@ class ClaudeCode(Client):
     reader = reader
     writer = ClaudeWriter
     tested_versions = (ClaudeWriter.version,)
+    package = "@anthropic-ai/claude-code"
+    # A session keeps its model, too: without the variable, the client continues with it.
+    model_setting = ModelSetting("ANTHROPIC_MODEL", _list_settings, ("model",), "opus")
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         projects = _root(place) / "projects"
@@ -54,6 +64,22 @@ class ClaudeCode(Client):
     def locate(self, place: Place, draft: Draft) -> Path:
         return _root(place) / "projects" / encode_folder(draft.cwd) / f"{draft.id}.jsonl"
 
+    def launch(self, context: LaunchContext) -> Launch:
+        return Launch(
+            variables={
+                "ANTHROPIC_BASE_URL": context.url,
+                "ANTHROPIC_AUTH_TOKEN": context.key,
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            },
+            # With a key of the user, the client would not use the token.
+            removed=(
+                "ANTHROPIC_API_KEY",
+                "CLAUDE_CODE_OAUTH_TOKEN",
+                "CLAUDE_CODE_USE_BEDROCK",
+                "CLAUDE_CODE_USE_VERTEX",
+            ),
+        )
+
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--resume", session.id)
 
@@ -68,10 +94,7 @@ class ClaudeCode(Client):
 
     def is_open(self, place: Place, session: SessionFile) -> bool:
         for path in (_root(place) / "sessions").glob("*.json"):
-            try:
-                record = object_of(parse_json(path.read_bytes())[0])
-            except (OSError, InputError):
-                continue
+            record = files.read_object(path)
             if record.get("sessionId") == session.id and _is_running(record):
                 return True
         return super().is_open(place, session)

@@ -7,6 +7,7 @@ When it lists or resumes sessions, the client adds those that its database does 
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,10 +21,11 @@ from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordere
 from segue.sessions.codex import reader, rollouts
 from segue.sessions.codex.writer import CodexWriter, complete_item
 from segue.sessions.files import Fingerprint
+from segue.sessions.launch import KEY_VARIABLE, PROVIDER, Launch, LaunchContext, Program
 from segue.store.base import format_time
 
 
-class Codex(Client):
+class Codex(Client, Program):
     name = "codex"
     kind = "codex"
     title = "Codex"
@@ -32,6 +34,8 @@ class Codex(Client):
     reader = reader
     writer = CodexWriter
     tested_versions = (CodexWriter.version,)
+    package = "@openai/codex"
+    newer_flags = ("--no-daemon",)
 
     def is_file_name(self, name: str) -> bool:
         return rollouts.is_compressed(name)
@@ -72,6 +76,18 @@ class Codex(Client):
 
     def complete(self, place: Place, draft: Draft) -> Draft:
         return msgspec.structs.replace(draft, provider=_read_provider(place))
+
+    def launch(self, context: LaunchContext) -> Launch:
+        settings: dict[str, str | int] = {
+            "model_provider": PROVIDER,
+            "model_context_window": context.context,
+            f"model_providers.{PROVIDER}.name": PROVIDER,
+            f"model_providers.{PROVIDER}.base_url": f"{context.url}/v1",
+            f"model_providers.{PROVIDER}.env_key": KEY_VARIABLE,
+            f"model_providers.{PROVIDER}.wire_api": "responses",
+        }
+        arguments = [part for key, value in settings.items() for part in ("-c", f"{key}={json.dumps(value)}")]
+        return Launch(tuple(arguments), {KEY_VARIABLE: context.key})
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "resume", session.id)

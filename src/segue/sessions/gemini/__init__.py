@@ -9,18 +9,18 @@ is open.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.gemini import reader
 from segue.sessions.gemini.writer import GeminiWriter, normalize_unit
+from segue.sessions.launch import Launch, LaunchContext, ModelSetting, Program, write_json
 from segue.sessions.parsed_log import Line
 from segue.sessions.parts import API
 from segue.sessions.values import object_of
@@ -31,7 +31,12 @@ _NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 _MAX_EMPTY = 64 * 1024
 
 
-class GeminiCli(Client):
+def _list_settings(environ: Mapping[str, str], folder: Path) -> Sequence[Path]:
+    homes = (folder, Path(environ.get("GEMINI_CLI_HOME") or Path.home()))
+    return [home / ".gemini" / "settings.json" for home in homes]
+
+
+class GeminiCli(Client, Program):
     name = "gemini"
     kind = "gemini-cli"
     title = "Gemini CLI"
@@ -40,6 +45,8 @@ class GeminiCli(Client):
     reader = reader
     writer = GeminiWriter
     tested_versions = (GeminiWriter.version,)
+    package = "@google/gemini-cli"
+    model_setting = ModelSetting("GEMINI_MODEL", _list_settings, ("model", "name"), "auto")
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         for project in (_root(place) / "tmp").glob("*/"):
@@ -66,6 +73,19 @@ class GeminiCli(Client):
         if not root_file.exists():
             files.create(root_file, _normalize(place, draft.cwd).encode("utf-8", "replace"))
         return super().create(place, draft, data)
+
+    def launch(self, context: LaunchContext) -> Launch:
+        # The settings of the system take precedence over those of the user.
+        settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        file = write_json(context.folder / "settings.json", settings)
+        return Launch(
+            variables={
+                "GOOGLE_GEMINI_BASE_URL": context.url,
+                "GEMINI_API_KEY": context.key,
+                "GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(file),
+            },
+            removed=("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
+        )
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--resume", session.id)
@@ -125,11 +145,7 @@ def _find_project(place: Place, cwd: str) -> Path:
 
 def _read_registry(root: Path) -> dict[str, str]:
     """Return the client's names of folders by their paths."""
-    try:
-        stored, _ = parse_json((root / "projects.json").read_bytes())
-    except (OSError, InputError):
-        return {}
-    projects = object_of(object_of(stored).get("projects"))
+    projects = object_of(files.read_object(root / "projects.json").get("projects"))
     return {
         path: name for path, name in projects.items() if isinstance(name, str) and name and not {"/", "\\"} & set(name)
     }
@@ -140,7 +156,8 @@ def _describe(path: Path) -> SessionFile | None:
     if excerpt is None:
         return None
     if not excerpt.values:
-        excerpt = Excerpt(_read_object(path), excerpt.size, excerpt.updated)
+        # An older session is one object over several lines.
+        excerpt = Excerpt([files.read_object(path)], excerpt.size, excerpt.updated)
     facts = next((value for value in excerpt.values if reader.is_line(Line(1, value))), None)
     if facts is None or facts.get("kind") == "subagent":
         return None
@@ -154,11 +171,3 @@ def _describe(path: Path) -> SessionFile | None:
         reader.find_title(excerpt.values),
         excerpt.last_string("model"),
     )
-
-
-def _read_object(path: Path) -> list[dict[str, Any]]:
-    """Return an older session, which is one object over several lines."""
-    try:
-        return [object_of(parse_json(files.read(path))[0])]
-    except InputError:
-        return []

@@ -7,6 +7,7 @@ Sessions of subagents are not listed: their result is in the session that starte
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -25,6 +26,7 @@ from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
+from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program
 from segue.sessions.neutral import API, find_unsupported, normalize_unit, objects_of, simplify
 from segue.sessions.opencode import reader, writer
 from segue.sessions.opencode.database import Database, locate_database, parse_model, updated_at
@@ -40,7 +42,7 @@ _NO_MODEL = (
 )
 
 
-class Opencode(Client):
+class Opencode(Client, Program):
     name = "opencode"
     kind = "opencode"
     title = "opencode"
@@ -49,6 +51,8 @@ class Opencode(Client):
     reader = reader
     writer = writer
     tested_versions = (writer.VERSION,)
+    package = "opencode-ai"
+    buffer_tool_calls = True
     # The client loads the metadata of all sessions to list them; `opencode import` does not change them later.
     max_seal = 256 * 2**10
 
@@ -98,6 +102,26 @@ class Opencode(Client):
     def find_rest(self, written: bytes, content: bytes) -> bytes:
         """Return the whole session if messages or parts are missing: an import adds those alone."""
         return content if _list_ids(written) < _list_ids(content) else b""
+
+    def launch(self, context: LaunchContext) -> Launch:
+        model = {
+            "name": context.model,
+            "tool_call": True,
+            "attachment": True,
+            "modalities": {"input": ["text", "image"], "output": ["text"]},
+            "limit": {"context": context.context, "output": MAX_OUTPUT},
+        }
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": PROVIDER,
+            "options": {"baseURL": f"{context.url}/v1", "apiKey": context.key},
+            "models": dict.fromkeys((MODEL, UNKNOWN_MODEL[1]), model),
+        }
+        name = f"{PROVIDER}/{MODEL}"
+        # The model of an agent takes precedence over that of the session.
+        agents = {agent: {"model": name} for agent in ("build", "plan")}
+        content = {"provider": {PROVIDER: provider}, "model": name, "agent": agents}
+        return Launch(variables={"OPENCODE_CONFIG_CONTENT": json.dumps(content)})
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--session", session.id)

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
+from segue.sessions import files
 from segue.sessions.client import Place
 from segue.sessions.neutral import objects_of
 from segue.sessions.opencode.database import Database, locate_database
@@ -93,10 +94,7 @@ def find_default_model(place: Place, cwd: str) -> Model | None:
 
 def _find_recent(place: Place) -> Model | None:
     path = place.folder("XDG_STATE_HOME", ".local", "state") / "opencode" / "model.json"
-    try:
-        recent = objects_of(object_of(parse_json(path.read_bytes())[0]).get("recent"))
-    except (OSError, InputError):
-        return None
+    recent = objects_of(files.read_object(path).get("recent"))
     return next((model for each in recent if (model := _parse_model(each, "modelID"))), None)
 
 

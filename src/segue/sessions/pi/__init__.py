@@ -15,22 +15,23 @@ from typing import Any
 import msgspec
 
 from segue.canonical.blocks import Block, Media
-from segue.canonical.json import parse_json
 from segue.errors import InputError
+from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program, overlay
 from segue.sessions.neutral import API, find_unsupported, normalize_unit, simplify
 from segue.sessions.parsed_log import Line
 from segue.sessions.pi import reader
 from segue.sessions.pi.writer import PiWriter
-from segue.sessions.values import object_of, string_of
+from segue.sessions.values import string_of
 from segue.store.base import format_time
 
 _SEPARATORS = re.compile(r"[/\\:]")
 _NOT_IN_NAME = re.compile(r"[:.]")
 
 
-class Pi(Client):
+class Pi(Client, Program):
     name = "pi"
     kind = "pi"
     title = "pi"
@@ -39,6 +40,7 @@ class Pi(Client):
     reader = reader
     writer = PiWriter
     tested_versions = (PiWriter.version,)
+    package = "@earendil-works/pi-coding-agent"
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         sessions = _root(place) / "sessions"
@@ -69,6 +71,27 @@ class Pi(Client):
         settings = _read_settings(place)
         provider, model = (string_of(settings.get(key)) for key in ("defaultProvider", "defaultModel"))
         return msgspec.structs.replace(draft, provider=provider, model=model)
+
+    def launch(self, context: LaunchContext) -> Launch:
+        name = "PI_CODING_AGENT_DIR"
+        own = Path(context.environ.get(name) or Path.home() / ".pi" / "agent")
+        model = {
+            "id": MODEL,
+            "name": context.model,
+            "reasoning": True,
+            "input": ["text", "image"],
+            "contextWindow": context.context,
+            "maxTokens": MAX_OUTPUT,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+        }
+        provider = {"baseUrl": context.url, "apiKey": context.key, "api": "anthropic-messages", "models": [model]}
+        users = files.read_object(own / "models.json")
+        providers = {**users.get("providers", {}), PROVIDER: provider}
+        # New sessions are new folders and files in this one.
+        sessions = own / "sessions"
+        overlay(own, context.folder, {"models.json": {**users, "providers": providers}}, [sessions.name])
+        arguments = ("--provider", PROVIDER, "--model", MODEL)
+        return Launch(arguments, {name: str(context.folder)}, folders=(sessions,))
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--session", session.id)
@@ -101,10 +124,7 @@ def _own_folder(place: Place) -> Path | None:
 
 
 def _read_settings(place: Place) -> dict[str, Any]:
-    try:
-        return object_of(parse_json((_root(place) / "settings.json").read_bytes())[0])
-    except (OSError, InputError):
-        return {}
+    return files.read_object(_root(place) / "settings.json")
 
 
 def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:

@@ -12,21 +12,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.processes import is_running
+from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.launch import MODEL, Launch, LaunchContext, Program, write_json
 from segue.sessions.parsed_log import Line
 from segue.sessions.parts import API, strip_placeholder
 from segue.sessions.qwen import reader
 from segue.sessions.qwen.writer import QwenWriter
-from segue.sessions.values import object_of
 
 _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
 
 
-class QwenCode(Client):
+class QwenCode(Client, Program):
     name = "qwen"
     kind = "qwen-code"
     title = "Qwen Code"
@@ -35,6 +35,7 @@ class QwenCode(Client):
     reader = reader
     writer = QwenWriter
     tested_versions = (QwenWriter.version,)
+    package = "@qwen-code/qwen-code"
 
     def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
         folder = _encode_folder(place, str(cwd)) if cwd is not None else "*"
@@ -57,6 +58,20 @@ class QwenCode(Client):
     def locate(self, place: Place, draft: Draft) -> Path:
         return _root(place) / "projects" / _encode_folder(place, draft.cwd) / "chats" / f"{draft.id}.jsonl"
 
+    def launch(self, context: LaunchContext) -> Launch:
+        # The client guesses from a model's name whether it accepts pictures: it sends none to a name it never saw.
+        options = {"modalities": {"image": True}, "contextWindowSize": context.context}
+        settings = {"model": {"generationConfig": options}}
+        return Launch(
+            ("--auth-type", "openai", "-m", MODEL),
+            {
+                "OPENAI_BASE_URL": f"{context.url}/v1",
+                "OPENAI_API_KEY": context.key,
+                "OPENAI_MODEL": MODEL,
+                "QWEN_CODE_SYSTEM_SETTINGS_PATH": str(write_json(context.folder / "settings.json", settings)),
+            },
+        )
+
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--resume", session.id)
 
@@ -65,10 +80,7 @@ class QwenCode(Client):
 
     def is_open(self, place: Place, session: SessionFile) -> bool:
         lock = _root(place) / "tmp" / "session-writer-locks" / f"{session.id}.lock"
-        try:
-            pid = object_of(parse_json(lock.read_bytes())[0]).get("pid")
-        except (OSError, InputError):
-            pid = None
+        pid = files.read_object(lock).get("pid")
         return (isinstance(pid, int) and is_running(pid)) or super().is_open(place, session)
 
 

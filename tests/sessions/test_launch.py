@@ -6,21 +6,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-from segue.gateway.client_setups import CLIENTS, SetupContext
+from segue.sessions.launch import LaunchContext
 from segue.sessions.opencode.settings import UNKNOWN_MODEL
+from segue.sessions.registry import PROGRAMS
 
 
 def variables_of(client: str, folder: Path) -> dict[str, str]:
     files = folder / "files"
     files.mkdir()
     environ = {"PI_CODING_AGENT_DIR": str(folder / "pi")}
-    launch = CLIENTS[client].prepare(SetupContext("http://127.0.0.1:1", "key", "some/unknown-model", files, environ))
+    launch = PROGRAMS[client].launch(LaunchContext("http://127.0.0.1:1", "key", "some/unknown-model", files, environ))
     return dict(launch.variables)
 
 
 def test_codex_knows_the_size_of_the_context(tmp_path: Path) -> None:
-    context = SetupContext("http://127.0.0.1:1", "key", "some/model", tmp_path, {}, context=65_536)
-    assert "model_context_window=65536" in CLIENTS["codex"].prepare(context).arguments
+    context = LaunchContext("http://127.0.0.1:1", "key", "some/model", tmp_path, {}, context=65_536)
+    assert "model_context_window=65536" in PROGRAMS["codex"].launch(context).arguments
 
 
 def test_opencode_sends_pictures_to_any_model(tmp_path: Path) -> None:
