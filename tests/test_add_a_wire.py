@@ -50,6 +50,7 @@ class Copy:
             if file.is_file() and "__pycache__" not in file.parts:
                 place = self.package / file.relative_to(tree)
                 assert place.suffix == ".toml" or not place.exists()
+                place.parent.mkdir(parents=True, exist_ok=True)
                 with place.open("a", encoding="utf-8") as out:
                     out.write(file.read_text("utf-8"))
 

@@ -22,7 +22,6 @@ from segue.view.fit import truncate
 
 if TYPE_CHECKING:
     from segue.sessions.client import Client, Place, SessionFile
-    from segue.sessions.journeys import JourneyStore
     from segue.sessions.move_report import MoveReport
     from segue.sessions.mover import Moved, Mover, Plan
 
@@ -88,8 +87,9 @@ def command(
         raise click.UsageError("--all is an option of --list", context)
     if runs and (dry_run or as_json):
         raise click.UsageError("--run can't be combined with --dry-run or --json", context)
+    mover = _build_mover()
     if lists:
-        _list(None if everywhere else _folder(), source, as_json=as_json)
+        _list(mover.place, None if everywhere else _folder(), source, as_json=as_json)
         return
     if target is None:
         raise click.UsageError(f"--to CLIENT is missing; clients: {', '.join(CLIENTS)}", context)
@@ -99,10 +99,10 @@ def command(
     clients = [find_client(source, "--from")] if source else [each for each in CLIENTS.values() if each is not to]
     session = " ".join(words) if words else None
     if dry_run:
-        _print_plan(_plan(clients, to, session, is_dry=True), as_json=as_json)
+        _print_plan(_plan(mover, clients, to, session, is_dry=True), as_json=as_json)
         return
-    with _journeys().lock():
-        moved = _move(_plan(clients, to, session), to, runs=runs, as_json=as_json)
+    with mover.journeys.lock():
+        moved = _move(mover, _plan(mover, clients, to, session), to, runs=runs, as_json=as_json)
     program = shutil.which(to.program)
     if runs and program is not None:
         sys.stdout.flush()
@@ -110,10 +110,16 @@ def command(
         os.execv(program, [program, *moved.command[1:]])
 
 
-def _place() -> Place:
-    from segue.sessions.client import Place
+def _build_mover() -> Mover:
+    from platformdirs import user_data_path
 
-    return Place(Path.home(), os.environ, sys.platform, user_store.locate())
+    from segue.sessions.client import Place
+    from segue.sessions.journeys import JourneyStore
+    from segue.sessions.mover import Mover
+
+    place = Place(Path.home(), os.environ, sys.platform, user_store.locate())
+    journeys = JourneyStore(user_data_path("segue", appauthor=False) / "moves.db")
+    return Mover(place, journeys, time.time_ns() // 1000)
 
 
 def _folder() -> Path:
@@ -122,29 +128,15 @@ def _folder() -> Path:
     return Path.cwd()
 
 
-def _journeys() -> JourneyStore:
-    from platformdirs import user_data_path
-
-    from segue.sessions.journeys import JourneyStore
-
-    return JourneyStore(user_data_path("segue", appauthor=False) / "moves.db")
-
-
-def _mover() -> Mover:
-    from segue.sessions.mover import Mover
-
-    return Mover(_place(), _journeys(), time.time_ns() // 1000)
-
-
-def _plan(clients: list[Client], to: Client, wanted: str | None, *, is_dry: bool = False) -> Plan:
+def _plan(mover: Mover, clients: list[Client], to: Client, wanted: str | None, *, is_dry: bool = False) -> Plan:
     from segue.sessions.registry import CLIENTS
     from segue.sessions.session_search import find_session
 
     folder = _folder()
-    found = find_session(clients, _place(), folder, wanted)
+    found = find_session(clients, mover.place, folder, wanted)
     # A session that was named may be of another folder: it is resumed there.
     cwd = found.cwd if wanted is not None and found.cwd and Path(found.cwd).is_dir() else str(folder)
-    plan = _mover().plan(CLIENTS[found.client], found, to, cwd, is_dry=is_dry)
+    plan = mover.plan(CLIENTS[found.client], found, to, cwd, is_dry=is_dry)
     return _with_version(plan, CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
 
 
@@ -180,7 +172,7 @@ def _installed_version(program: str) -> str | None:
     return next((word for word in words if word[0].isdigit() and "." in word), None)
 
 
-def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> Moved:
+def _move(mover: Mover, plan: Plan, to: Client, *, runs: bool, as_json: bool) -> Moved:
     import msgspec
 
     program = shutil.which(to.program)
@@ -191,7 +183,7 @@ def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> Moved:
         raise BadInputError(f"the folder of the session does not exist: {folder}")
     if program is not None and to.tested_versions:
         plan = _with_version(plan, to, _installed_version(program), "it may not list or resume the session")
-    moved = _mover().write(plan)
+    moved = mover.write(plan)
     line = shlex.join(moved.command)
     folder = moved.session.cwd or str(_folder())
     if folder != str(_folder()):
@@ -199,7 +191,7 @@ def _move(plan: Plan, to: Client, *, runs: bool, as_json: bool) -> Moved:
     if as_json:
         value = {
             "from": _describe(plan.source.file),
-            "to": _describe(_refresh(to, moved.session)),
+            "to": _describe(_refresh(to, mover.place, moved.session)),
             "command": moved.command,
             "report": moved.report.to_dict(),
         }
@@ -243,9 +235,9 @@ def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:
         streams.print_message(f"note: {note}")
 
 
-def _refresh(client: Client, file: SessionFile) -> SessionFile:
+def _refresh(client: Client, place: Place, file: SessionFile) -> SessionFile:
     """Return a session as it is now: the record of moves has neither its title nor its time."""
-    return next((each for each in client.find(_place(), None) if each.id == file.id), file)
+    return next((each for each in client.find(place, None) if each.id == file.id), file)
 
 
 def _describe(file: SessionFile) -> dict[str, Any]:
@@ -256,14 +248,14 @@ def _describe(file: SessionFile) -> dict[str, Any]:
     return {**msgspec.structs.asdict(file), "path": str(file.path), "updated": format_time(file.updated)}
 
 
-def _list(folder: Path | None, source: str | None, *, as_json: bool) -> None:
+def _list(place: Place, folder: Path | None, source: str | None, *, as_json: bool) -> None:
     import msgspec
 
     from segue.sessions.registry import CLIENTS, find_client
     from segue.sessions.session_search import list_sessions
 
     clients = [find_client(source, "--from")] if source else list(CLIENTS.values())
-    sessions = list_sessions(clients, _place(), folder)
+    sessions = list_sessions(clients, place, folder)
     if as_json:
         streams.write(msgspec.json.encode([_describe(each) for each in sessions]), b"\n")
         return

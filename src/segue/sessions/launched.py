@@ -8,15 +8,7 @@ from pathlib import Path
 from platformdirs import user_config_path
 
 from segue.sessions import files
-from segue.sessions.launch import (
-    MODEL,
-    PROVIDER,
-    Launch,
-    LaunchContext,
-    Program,
-    overlay,
-    write_json,
-)
+from segue.sessions.launch import MODEL, PROVIDER, Launch, LaunchContext, Program, overlay, write_json
 
 
 class Copilot(Program):

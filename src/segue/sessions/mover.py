@@ -65,18 +65,18 @@ class Mover:
     """
 
     def __init__(self, place: Place, journeys: JourneyStore, now: int, key_file: Path | None = None) -> None:
-        self._place = place
-        self._journeys = journeys
+        self.place = place
+        self.journeys = journeys
         self._now = now
         self._key_file = key_file
 
     def plan(self, client: Client, file: SessionFile, target: Client, cwd: str, *, is_dry: bool = False) -> Plan:
         """Prepare a move. Nothing is written, except the rest of a session that a killed move wrote a part of; with
         `is_dry` the plan is made as if it were."""
-        found = self._journeys.find(file.client, file.id)
+        found = self.journeys.find(file.client, file.id)
         if found is not None and found.unfinished is not None:
             self._finish(found, *found.unfinished, is_dry=is_dry)
-        source = parse_session(client, file, client.load(self._place, file))
+        source = parse_session(client, file, client.load(self.place, file))
         journey, reach = self._join(source, found)
         entries = journey.entries[:reach]
         facts = source.log.facts
@@ -101,16 +101,16 @@ class Mover:
             raise InputError("this session has no messages", path=str(file.path))
         draft = msgspec.structs.replace(draft, units=rendering.units)
         report = build_report(source, target, "created", rendering)
-        report = msgspec.structs.replace(report, warnings=target.find_warnings(self._place, cwd))
+        report = msgspec.structs.replace(report, warnings=target.find_warnings(self.place, cwd))
         return msgspec.structs.replace(plan, draft=draft, report=report)
 
     def _servers(self, cwd: str) -> set[str]:
         """Return the names of the user's MCP servers, as far as they are needed to recognise their tools."""
-        return {name for client in CLIENTS.values() for name in client.read_servers(self._place, cwd)}
+        return {name for client in CLIENTS.values() for name in client.read_servers(self.place, cwd)}
 
     def _plan_more(self, plan: Plan, base: Stop) -> Plan:
         """Prepare the continuation of a session of the target, in its own folder."""
-        target, place = plan.target, self._place
+        target, place = plan.target, self.place
         cwd = base.file.cwd or plan.draft.cwd
         entries, servers = plan.journey.entries[: plan.reach], self._servers(cwd)
         rendering = render_more(target, entries, base.reach, base.open_calls, cwd, servers)
@@ -125,7 +125,7 @@ class Mover:
         # A new session begins with the copy from the last move.
         reason = "is open" if is_unchanged else "was changed"
         reason = "was deleted" if before is None else reason
-        before = self._journeys.load_content(plan.journey, base)
+        before = self.journeys.load_content(plan.journey, base)
         if before is None:
             raise InputError(f"the record of moved sessions has no copy of {base.file.id}", path=str(base.file.path))
         # A session from a seal may be of a folder on another machine.
@@ -139,16 +139,16 @@ class Mover:
         """Return whether a session is as the last move read or wrote it."""
         if base.fingerprint.matches(content):
             return True
-        recorded = self._journeys.load_content(plan.journey, base)
+        recorded = self.journeys.load_content(plan.journey, base)
         return recorded is not None and plan.target.is_same(recorded, content)
 
     def write(self, plan: Plan) -> Moved:
         """Write a planned move, read it back, and record it."""
         target, journey = plan.target, plan.journey
         if plan.base is not None and plan.action == "unchanged":
-            self._journeys.save(journey)
+            self.journeys.save(journey)
             return Moved(plan.base.file, target.resume(plan.base.file), plan.report)
-        file = SessionFile(target.name, plan.draft.id, target.locate(self._place, plan.draft), plan.draft.cwd)
+        file = SessionFile(target.name, plan.draft.id, target.locate(self.place, plan.draft), plan.draft.cwd)
         if plan.base is not None and plan.action == "extended":
             file = plan.base.file
         # Nothing is written unless the target would read it back unchanged, with and without the seal.
@@ -160,22 +160,22 @@ class Mover:
             content, added = self._encode(plan)
             session = _compare(target, file, content, draft.units)
         journey.unfinished = self._stop(plan, file, content, session), content
-        self._journeys.save(journey)
+        self.journeys.save(journey)
         if plan.base is not None and plan.action == "extended":
-            target.extend(self._place, file, plan.base.fingerprint, added)
+            target.extend(self.place, file, plan.base.fingerprint, added)
         else:
-            file = target.create(self._place, draft, content)
+            file = target.create(self.place, draft, content)
         try:
-            written = target.load(self._place, file)
+            written = target.load(self.place, file)
             if written != content:
                 session = _compare(target, file, written, draft.units)
             journey.set_stop(self._stop(plan, file, written, session), written)
             journey.unfinished = None
-            self._journeys.save(journey)
+            self.journeys.save(journey)
         except InputError:
             if plan.action != "extended":
                 with suppress(InputError):
-                    target.remove(self._place, file)
+                    target.remove(self.place, file)
             raise
         return Moved(file, target.resume(file), plan.report)
 
@@ -183,7 +183,7 @@ class Mover:
         """Return the content of the target's session, and the part of it that the draft adds."""
         target, draft = plan.target, plan.draft
         if not plan.before:
-            data = target.writer.encode(target.complete(self._place, draft))
+            data = target.writer.encode(target.complete(self.place, draft))
             return data, data
         if not draft.units:
             return plan.before, b""
@@ -206,7 +206,7 @@ class Mover:
         # A session without messages of its own client can be written again from the others.
         authors = {entry.client for entry in plan.journey.entries}
         stops = [each for each in plan.journey.stops if each.key != stop.key and each.file.client in authors]
-        copies = [(each, self._journeys.load_content(plan.journey, each)) for each in stops]
+        copies = [(each, self.journeys.load_content(plan.journey, each)) for each in stops]
         others = [(each, content) for each, content in copies if content is not None]
         seal = seal_journey(plan.journey.entries, others, stop, keys, plan.target.max_seal)
         return msgspec.structs.replace(plan, draft=msgspec.structs.replace(plan.draft, seal=seal))
@@ -222,9 +222,9 @@ class Mover:
         if written is None or (before is not None and before.fingerprint.matches(written)):
             return
         rest = target.find_rest(written, content)
-        if rest and not is_dry and not target.is_open(self._place, stop.file):
-            target.extend(self._place, stop.file, Fingerprint.of(written), rest)
-            written = target.load(self._place, stop.file)
+        if rest and not is_dry and not target.is_open(self.place, stop.file):
+            target.extend(self.place, stop.file, Fingerprint.of(written), rest)
+            written = target.load(self.place, stop.file)
         written = content if rest and is_dry else written
         with suppress(InputError):
             own = parse_session(target, stop.file, written).entries
@@ -261,7 +261,7 @@ class Mover:
         """Return a new journey with the first messages of another one, and the sessions that have no others."""
         branch = Journey(Journey.start().id, journey.entries[:reach], [])
         for stop in journey.stops:
-            content = self._journeys.load_content(journey, stop) if stop.reach <= reach else None
+            content = self.journeys.load_content(journey, stop) if stop.reach <= reach else None
             if content is not None:
                 branch.set_stop(stop, content)
         return branch
@@ -284,7 +284,7 @@ class Mover:
 
     def _load(self, client: Client, file: SessionFile) -> bytes | None:
         try:
-            return client.load(self._place, file)
+            return client.load(self.place, file)
         except InputError:
             return None
 

@@ -10,32 +10,43 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Media, Opaque, Text, Thinking, ToolCall, ToolResponse, edit_block
-from segue.sessions.client import REASONING_REMOVED
+from segue.sessions.client import REASONING_REMOVED, Client
 
 API = "anthropic"
-_HOSTED = "calls that the provider ran itself removed"
 
 
-def find_unsupported(block: Block) -> str | None:
-    """Return why a session has no place for a block, as a line of the report; None if it has one."""
-    match block:
-        case Thinking():
-            return REASONING_REMOVED
-        case ToolCall(kind="hosted") | ToolResponse(hosted=True):
-            return _HOSTED
-        case Media(data=None):
-            return "pictures and files without their content removed"
-        case Opaque():
-            return f"content of the type {block.kind} removed"
-        case _:
-            return None
+class AnyProviderClient(Client):
+    """A client for any provider. Its sessions have texts, pictures and files of some types, calls and results."""
 
+    api = API
 
-def simplify(block: Block) -> Block:
-    """Return a document or a search result that consists of text as plain text."""
-    if isinstance(block, Text) and block.native is not None and block.native.fragment.get("type") != "text":
-        return edit_block(block)
-    return block
+    def accepts(self, media: Media) -> bool:
+        """Return whether a session has a place for a picture or a file, with its content."""
+        return media.kind == "image"
+
+    def find_unsupported(self, block: Block, source: str) -> str | None:
+        match block:
+            case Media() if not self.accepts(block):
+                return f"files of a type that {self.title} does not support removed"
+            case Media(data=None):
+                return "pictures and files without their content removed"
+            case Thinking():
+                return REASONING_REMOVED
+            case ToolCall(kind="hosted") | ToolResponse(hosted=True):
+                return "calls that the provider ran itself removed"
+            case Opaque():
+                return f"content of the type {block.kind} removed"
+            case _:
+                return None
+
+    def simplify(self, block: Block) -> Block:
+        """Return a document or a search result that consists of text as plain text."""
+        if isinstance(block, Text) and block.native is not None and block.native.fragment.get("type") != "text":
+            return edit_block(block)
+        return block
+
+    def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        return normalize_unit(value)
 
 
 def objects_of(value: object) -> list[dict[str, Any]]:

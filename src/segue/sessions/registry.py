@@ -17,9 +17,17 @@ from segue.sessions.qwen import QwenCode
 from segue.sessions.stored import SegueStore
 
 CLIENTS: Mapping[str, Client] = {
-    client.name: client for client in (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), Opencode(), Pi(), SegueStore())
+    client.name: client
+    for client in (
+        ClaudeCode(),
+        Codex(),
+        GeminiCli(),
+        QwenCode(),
+        Opencode(),
+        Pi(),
+        SegueStore(),
+    )
 }
-
 
 PROGRAMS: Mapping[str, Program] = {
     program.name: program

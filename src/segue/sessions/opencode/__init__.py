@@ -20,14 +20,14 @@ from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Block, Media
+from segue.canonical.blocks import Media
 from segue.canonical.json import encode_json
 from segue.errors import InputError
 from segue.sessions import files
-from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.client import Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program
-from segue.sessions.neutral import API, find_unsupported, normalize_unit, objects_of, simplify
+from segue.sessions.neutral import AnyProviderClient, normalize_unit, objects_of
 from segue.sessions.opencode import reader, writer
 from segue.sessions.opencode.database import Database, locate_database, parse_model, updated_at
 from segue.sessions.opencode.reader import decode
@@ -42,11 +42,10 @@ _NO_MODEL = (
 )
 
 
-class Opencode(Client, Program):
+class Opencode(AnyProviderClient, Program):
     name = "opencode"
     kind = "opencode"
     title = "opencode"
-    api = API
     program = "opencode"
     reader = reader
     writer = writer
@@ -137,13 +136,8 @@ class Opencode(Client, Program):
                 block.pop("is_error", None)
         return unit
 
-    def find_unsupported(self, block: Block, source: str) -> str | None:
-        if isinstance(block, Media) and block.kind != "image" and block.mime != "application/pdf":
-            return "files other than pictures and PDF removed: opencode has no place for them"
-        return find_unsupported(block)
-
-    def simplify(self, block: Block) -> Block:
-        return simplify(block)
+    def accepts(self, media: Media) -> bool:
+        return media.kind == "image" or media.mime == "application/pdf"
 
     def find_warnings(self, place: Place, cwd: str) -> tuple[str, ...]:
         """Warn if a new session names no model: the client chooses one on its screen, but not in `opencode run`."""

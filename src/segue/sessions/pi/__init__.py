@@ -8,19 +8,18 @@ working folder with `-` between its parts. A folder of sessions that the user ch
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Block, Media
 from segue.errors import InputError
 from segue.sessions import files
-from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
+from segue.sessions.client import Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program, overlay
-from segue.sessions.neutral import API, find_unsupported, normalize_unit, simplify
+from segue.sessions.neutral import AnyProviderClient
 from segue.sessions.parsed_log import Line
 from segue.sessions.pi import reader
 from segue.sessions.pi.writer import PiWriter
@@ -31,11 +30,10 @@ _SEPARATORS = re.compile(r"[/\\:]")
 _NOT_IN_NAME = re.compile(r"[:.]")
 
 
-class Pi(Client, Program):
+class Pi(AnyProviderClient, Program):
     name = "pi"
     kind = "pi"
     title = "pi"
-    api = API
     program = "pi"
     reader = reader
     writer = PiWriter
@@ -95,17 +93,6 @@ class Pi(Client, Program):
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "--session", session.id)
-
-    def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        return normalize_unit(value)
-
-    def find_unsupported(self, block: Block, source: str) -> str | None:
-        if isinstance(block, Media) and block.kind != "image":
-            return "files other than pictures removed: pi has no place for them"
-        return find_unsupported(block)
-
-    def simplify(self, block: Block) -> Block:
-        return simplify(block)
 
 
 def encode_folder(cwd: str) -> str:

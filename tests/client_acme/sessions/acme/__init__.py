@@ -1,0 +1,52 @@
+"""Acme: its folder, its sessions, how it is resumed, and how it is started on a gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from segue.errors import InputError
+from segue.sessions.client import Draft, Place, SessionFile
+from segue.sessions.excerpt import read_excerpt
+from segue.sessions.launch import Launch, LaunchContext, Program
+from segue.sessions.neutral import AnyProviderClient
+
+from . import reader
+from .writer import AcmeWriter
+
+
+class Acme(AnyProviderClient, Program):
+    name = "acme"
+    kind = reader.KIND
+    title = "Acme"
+    program = "acme"
+    package = "@acme/cli"
+    reader = reader
+    writer = AcmeWriter
+    tested_versions = (AcmeWriter.version,)
+
+    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+        for path in _root(place).glob("*.jsonl"):
+            session = self.describe(path)
+            if cwd is None or place.is_same_folder(session.cwd, str(cwd)):
+                yield session
+
+    def describe(self, path: Path) -> SessionFile:
+        excerpt = read_excerpt(path)
+        if excerpt is None or not excerpt.values or not reader.is_head(excerpt.values[0]):
+            raise InputError("not a session of Acme", path=str(path))
+        head = excerpt.values[0]
+        return SessionFile("acme", head["id"], path, head["cwd"], excerpt.updated, excerpt.size, head.get("title"))
+
+    def locate(self, place: Place, draft: Draft) -> Path:
+        return _root(place) / f"{draft.id}.jsonl"
+
+    def resume(self, session: SessionFile) -> tuple[str, ...]:
+        return (self.program, "resume", session.id)
+
+    def launch(self, context: LaunchContext) -> Launch:
+        return Launch(("--url", context.url), {"ACME_KEY": context.key})
+
+
+def _root(place: Place) -> Path:
+    return place.folder("ACME_HOME", ".acme")
