@@ -508,3 +508,46 @@ def test_json_mode_becomes_an_instruction_where_it_is_no_option(target: str, mod
     made = segue.convert(body, target=target, model=model)
     assert TEXTS.json in made.data.decode()
     assert not any(finding.level == "lost" for finding in made.report.findings)
+
+
+# ------------------------------------------------------------------------------------------ numbers of one API's bodies
+
+_THRESHOLD = {"type": "compaction", "compact_threshold": 1}
+_EDIT = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 1}}
+_RESPONSES = {"model": "gpt-5", "input": "hi"}
+
+
+@pytest.mark.parametrize(
+    ("api", "body", "message"),
+    [
+        ("openai-chat", chat(n=0), "`n` raised to 1, the minimum"),
+        ("openai-chat", chat(n=129), "`n` reduced to 128, the maximum"),
+        ("openai-chat", chat(logprobs=True, top_logprobs=21), "`top_logprobs` reduced to 20, the maximum"),
+        ("openai-chat", chat(max_tokens=-1), "`max_tokens` raised to 1, the minimum"),
+        ("openai-responses", {**_RESPONSES, "top_logprobs": -1}, "`top_logprobs` raised to 0, the minimum"),
+        ("openai-responses", {**_RESPONSES, "max_tool_calls": 0}, "`max_tool_calls` raised to 1, the minimum"),
+        (
+            "openai-responses",
+            {**_RESPONSES, "context_management": [_THRESHOLD]},
+            "`compact_threshold` raised to 1000, the minimum",
+        ),
+        (
+            "azure-foundry",
+            {**_RESPONSES, "context_management": [{**_THRESHOLD, "type": "x"}]},
+            "`compact_threshold` raised to 1000, the minimum",
+        ),
+        ("anthropic", claude(context_management={"edits": [_EDIT]}), "`value` raised to 50000, the minimum"),
+    ],
+)
+def test_numbers_that_only_one_api_has_are_moved_into_their_range(api: str, body: Any, message: str) -> None:
+    assert not segue.check(body, api)
+    made = segue.convert(body, source=api, target=api)
+    assert segue.check(made.body, api)
+    assert finding_messages(made) == [message]
+    assert segue.repair(body, api).body == made.body
+
+
+def test_triggers_of_other_edits_are_not_moved() -> None:
+    edit = {"type": "clear_tool_uses_20250919", "trigger": {"type": "tool_uses", "value": 5}}
+    body = claude(context_management={"edits": [edit]})
+    assert segue.convert(body, source="anthropic", target="anthropic").body == body

@@ -20,6 +20,7 @@ from segue.models import Model, parse_model
 from segue.render.constraints import Policy
 from segue.render.passes import render
 from segue.render.prefix_digest import BoundPrefix
+from segue.render.ranges import fit_body
 from segue.render.report import IN_CALL_ORDER, Report, Step
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, RenderContext, Wire, guard_fetch
@@ -296,6 +297,7 @@ def _render_body(
     if settings is not None and settings.are_settings_of(transcript):
         return {**settings.body, key: wire.render_items(transcript, context)}, settings
     body = merge_body_fields(wire.render_request(transcript, context), declared.body_fields)
+    body = fit_body(body, transcript.constraints.body_ranges, context.report)
     return body, Settings(declared, transcript.system, transcript.tools, transcript.options, {**body, key: []})
 
 

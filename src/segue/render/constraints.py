@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Text
 from segue.canonical.placeholders import REMOVED
+from segue.render.ranges import BodyRange
 
 
 def _plain_text_kind(_block: Text) -> str:
@@ -146,6 +147,8 @@ class Constraints(Struct, frozen=True):
 
     option_ranges: Mapping[str, tuple[float, float]] = {}
     """The smallest and the largest value of options that the target rejects outside."""
+    body_ranges: tuple[BodyRange, ...] = ()
+    """The same for numbers of its own bodies that no other API has."""
 
     has_error_flag: bool = False
     keeps_own_errors: bool = True

@@ -54,6 +54,7 @@ from segue.render.draft import Draft, find_unpaired_ids
 from segue.render.hosted import convert_hosted
 from segue.render.ordering import assign_speakers, order_results
 from segue.render.prefix_digest import BoundPrefix
+from segue.render.ranges import move_into_range
 from segue.render.reasoning import filter_reasoning
 from segue.render.reasoning_options import adjust_reasoning, insert_reasoning_placeholders
 from segue.render.reasoning_prefix import drop_stale_reasoning
@@ -83,13 +84,9 @@ def fit_ranges(draft: Draft) -> Draft:
     """Move numbers that the target rejects to the nearest value that it accepts."""
     for name, (least, most) in draft.constraints.option_ranges.items():
         value = getattr(draft.options, name)
-        if value is None or least <= value <= most:
-            continue
-        limit, change = (
-            (most, "reduced to {:g}, the maximum") if value > most else (least, "raised to {:g}, the minimum")
-        )
-        draft.report.add("adjusted", f"`{name}` {change.format(limit)}", subject=name)
-        draft = draft.with_options(**{name: limit})
+        limit = None if value is None else move_into_range(name, value, least, most, draft.report, name)
+        if limit != value:
+            draft = draft.with_options(**{name: limit})
     return draft
 
 

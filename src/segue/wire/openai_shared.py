@@ -12,6 +12,7 @@ from segue.canonical.blocks import Media, Native
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Effort, Options, Reasoning
 from segue.models import Model
+from segue.render.ranges import BodyRange
 from segue.render.report import Report
 from segue.wire.base import ApiError, Fetch
 from segue.wire.json_values import (
@@ -33,6 +34,7 @@ OPENAI_RANGES: Mapping[str, tuple[float, float]] = {
     "presence_penalty": (-2, 2),
     "frequency_penalty": (-2, 2),
 }
+TOP_LOGPROBS = BodyRange(("top_logprobs",), 0, 20)
 _REJECTED_WHILE_REASONING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "stop")
 
 

@@ -9,6 +9,7 @@ import msgspec
 from segue.canonical.request import Request
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
+from segue.render.ranges import NO_MAXIMUM, BodyRange
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.anthropic.errors import ERROR_FORMS
 from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind
@@ -56,7 +57,8 @@ _COMPACTION = CompactionForm(
     make=lambda _key, text, envelope: {"type": "compaction", "content": text, "signature": envelope},
     in_messages=True,
 )
-_RANGES = {"max_tokens": (0, 2**53), "temperature": (0, 1), "top_p": (-1, 1), "top_k": (0, 2**53)}
+_RANGES = {"max_tokens": (0, NO_MAXIMUM), "temperature": (0, 1), "top_p": (-1, 1), "top_k": (0, NO_MAXIMUM)}
+_TRIGGER = BodyRange(("context_management", "edits", "trigger", "value"), 50_000, type="compact_20260112")
 
 
 @cache_by_model
@@ -110,6 +112,8 @@ def _claude_constraints(model: Model) -> Constraints:
         reasoning_forbids_forced_choice=True,
         # ANT-42: older models take a `top_p` of -1 for none.
         option_ranges=_RANGES,
+        # ANT-52
+        body_ranges=(_TRIGGER,),
         tool_changes=TOOL_CHANGES,
         compactions="first",
         has_error_flag=True,

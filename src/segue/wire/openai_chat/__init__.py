@@ -14,6 +14,7 @@ import msgspec
 
 from segue.models import Model, cache_by_model, parse_model
 from segue.render.constraints import Constraints
+from segue.render.ranges import BodyRange
 from segue.wire.base import BodyTool, RenderContext, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import optional_object, optional_strings
@@ -26,6 +27,7 @@ from segue.wire.openai_shared import (
     OPENAI_APIS,
     OPENAI_RANGES,
     TOOL_KEYS,
+    TOP_LOGPROBS,
     VENDOR_OPTIONS,
     fit_options_to_model,
     is_gpt,
@@ -140,6 +142,12 @@ def _constraints(model: Model) -> Constraints:
         json_word="anywhere",
         # OAI-CHAT-23
         option_ranges=OPENAI_RANGES,
+        body_ranges=(
+            BodyRange(("n",), 1, 128),
+            BodyRange(("max_tokens",), 1),
+            BodyRange(("max_completion_tokens",), 1),
+            TOP_LOGPROBS,
+        ),
         # OAI-CHAT-13
         has_error_flag=False,
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.
@@ -232,6 +240,7 @@ _SERVER_CONSTRAINTS: Row = {
     "reasoning_excludes_tools": False,
     "reasoning_by_default": False,
     "option_ranges": {},
+    "body_ranges": (),
     "file_id_kinds": frozenset[str](),
     "media_in_user": frozenset({"image"}),
 }

@@ -10,6 +10,7 @@ import msgspec
 
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
+from segue.render.ranges import BodyRange
 from segue.wire.base import ApiError, CompactionForm, CompactionThreshold, RenderContext, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import JsonObject, objects_in
@@ -25,6 +26,7 @@ from segue.wire.openai_shared import (
     OPENAI_APIS,
     OPENAI_RANGES,
     TOOL_KEYS,
+    TOP_LOGPROBS,
     is_reasoning_model,
     parse_error,
     render_error,
@@ -96,6 +98,12 @@ def _openai_constraints(model: Model) -> Constraints:
         json_word="messages",
         # OAI-RESP-26
         option_ranges=OPENAI_RANGES,
+        body_ranges=(
+            TOP_LOGPROBS,
+            BodyRange(("max_output_tokens",), 1),
+            BodyRange(("max_tool_calls",), 1),
+            BodyRange(("context_management", "compact_threshold"), 1000),
+        ),
         has_error_flag=False,
         empty_message_speakers=frozenset({"human", "ai", "system"}),
         # OAI-RESP-15
