@@ -10,7 +10,7 @@ import asyncio
 from pathlib import Path
 
 from segue.emulator import Emulator, start
-from segue.runtime import Failover, InMemoryLog, ProviderClient, Session, Toolbox, resolve, tool
+from segue.runtime import Failover, InMemoryLog, ProviderClient, Session, SessionServices, Toolbox, resolve, tool
 
 SCRIPT = 'call word_count {"text": "to be continued"}\n---\nsay It has {word_count} words.'
 
@@ -28,7 +28,8 @@ async def ask(first: Emulator, second: Emulator) -> None:
     }
     route = Failover([resolve(model, {}, servers) for model in ("one/claude-sonnet-4-5", "two/kimi-k2.6")])
     async with ProviderClient() as client:
-        session = Session(InMemoryLog(), route, client=client, toolbox=Toolbox([word_count], Path()))
+        services = SessionServices(client=client, toolbox=Toolbox([word_count], Path()))
+        session = Session(InMemoryLog(), route, services)
         ended = await session.ask("How many words has it?")
         print(ended.text)
 

@@ -372,7 +372,7 @@ def test_store_location_comes_from_config(tmp_path: Path, monkeypatch: pytest.Mo
     from segue.cli import config, trust_store, user_store
 
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    assert config.configured_store() is None
+    assert config.configured_store(config.load_files()) is None
     assert user_store.locate().endswith("history.db")
     mine = tmp_path / "home" / ".config" / "segue" / "config.toml"
     mine.parent.mkdir(parents=True)

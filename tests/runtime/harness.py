@@ -17,11 +17,13 @@ from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import Event
 from segue.runtime.provider_client import ProviderClient, RetryPolicy
 from segue.runtime.routing import Fixed, Route
-from segue.runtime.session import Session
-from segue.runtime.tool_types import Arguments, Context, Result, Tool
+from segue.runtime.scheduler import Limits
+from segue.runtime.session import Session, SessionServices, SessionSettings
+from segue.runtime.tool_types import Approver, Arguments, Context, Result, Tool
 from segue.runtime.toolbox import Toolbox
 from segue.wire.registry import WIRES
 
+_LIMITS = Limits()
 APIS = [row.name for row in segue.formats() if row.kind != "text"]
 TEXT_PARAMETERS = {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]}
 
@@ -96,7 +98,8 @@ async def open_harness(
     tool_formats: Mapping[str, str] | None = None,
     listen: Callable[[Event], None] = lambda event: None,
     seed: int = 0,
-    **more: Any,
+    approve: Approver | None = None,
+    limits: Limits = _LIMITS,
 ) -> AsyncGenerator[Harness]:
     """A session over one provider for each script."""
     events: list[Event] = []
@@ -120,11 +123,8 @@ async def open_harness(
         session = Session(
             log if log is not None else InMemoryLog(Conversation()),
             route(endpoints),
-            client=upstream,
-            toolbox=Toolbox(tools, folder),
-            on_event=record_event,
-            debug=True,
-            **more,
+            SessionServices(client=upstream, toolbox=Toolbox(tools, folder), on_event=record_event, approve=approve),
+            SessionSettings(debug=True, limits=limits),
         )
         try:
             yield Harness(providers, session, events)

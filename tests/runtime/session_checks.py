@@ -14,7 +14,8 @@ from segue.canonical.blocks import Message, Text, Thinking, ToolCall, ToolRespon
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import CallEnded, CallQueued, Event
 from segue.runtime.permissions import Permissions
-from segue.runtime.session import Session
+from segue.runtime.session import Session, SessionServices, SessionSettings
+from segue.runtime.subagents import Subagents
 from segue.runtime.tool_types import Tool
 from segue.runtime.toolbox import Toolbox
 from tests.runtime import bodies
@@ -125,7 +126,6 @@ async def open_with_subagents(
     tools: Sequence[Tool],
     listen: Callable[[Event], None] = lambda event: None,
     log: ConversationLog | None = None,
-    **more: Any,
 ) -> AsyncGenerator[Harness]:
     """A session that may give tasks to the models of the other providers, by the name of their API."""
     async with open_harness(scripts, folder, tools=tools) as harness:
@@ -135,15 +135,13 @@ async def open_with_subagents(
             listen(event)
 
         first = harness.session
+        subagents = Subagents(lambda name: endpoint_of(harness.providers[name]))
+        toolbox = Toolbox([*tools, subagents.tool], folder, Permissions(allow=["task"], folder=folder))
         harness.session = Session(
             log if log is not None else LogWithChildren(),
             first.route,
-            client=first.client,
-            toolbox=Toolbox(tools, folder, Permissions(allow=["task"], folder=folder)),
-            on_event=record_event,
-            debug=True,
-            models=lambda name: endpoint_of(harness.providers[name]),
-            **more,
+            SessionServices(client=first.services.client, toolbox=toolbox, on_event=record_event, subagents=subagents),
+            SessionSettings(debug=True),
         )
         try:
             yield harness

@@ -21,7 +21,7 @@ from segue.canonical.request import Reply
 from segue.runtime.conversation_log import InMemoryLog
 from segue.runtime.provider_client import ProviderClient
 from segue.runtime.routing import Fixed
-from segue.runtime.session import Session
+from segue.runtime.session import Session, SessionServices
 from segue.runtime.toolbox import Toolbox
 from tests.runtime.test_provider_client import make_endpoint, run
 
@@ -116,7 +116,8 @@ async def request_endless(make_payloads: Callable[[], Iterator[bytes]], folder: 
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     log = EvidenceLog()
     async with ProviderClient(limits=LIMITS) as client:
-        session = Session(log, Fixed(make_endpoint("openai-chat", url)), client=client, toolbox=Toolbox([], folder))
+        services = SessionServices(client=client, toolbox=Toolbox([], folder))
+        session = Session(log, Fixed(make_endpoint("openai-chat", url)), services)
         gc.collect()
         tracemalloc.start()
         try:

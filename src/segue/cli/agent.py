@@ -13,6 +13,8 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+
 from segue._conversation import Conversation
 from segue.bridge.listings import ModelEntry
 from segue.bridge.providers import NO_MODEL, Endpoint
@@ -33,7 +35,8 @@ from segue.runtime.model_limits import ModelLimits
 from segue.runtime.request_repair import COMPRESS_TO, DEFAULT_STRATEGY
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext, RoutingRule
 from segue.runtime.scheduler import Limits
-from segue.runtime.session import EventListener, Session
+from segue.runtime.session import EventListener, Session, SessionServices, SessionSettings
+from segue.runtime.subagents import Subagents
 from segue.runtime.tool_types import Approver
 from segue.store.conversation import StoredConversation
 
@@ -88,6 +91,7 @@ class Agent:
         self.model_reason = ""
         self.store: ConversationStore | None = None
         self.tools: AgentTools
+        self._subagents: Subagents
         self.toolbox: Toolbox
         self.context: ProjectContext
         self.session: Session
@@ -141,14 +145,13 @@ class Agent:
             self.route = self._build_route()
         self.tools = AgentTools(self.providers, self._options)
         self._stack.push_async_callback(self.tools.close)
-        self.toolbox = await self.tools.build_toolbox(Path.cwd())
+        self._subagents = Subagents(self.endpoint)
+        self.toolbox = await self.tools.build_toolbox(Path.cwd(), self._subagents.tool)
         # Before a conversation is stored.
         self.toolbox.validate_rules()
-        self._confirm_folder()
+        self._take_first_context(git_state=not continues)
         if self._options.keep:
-            self.store = self._stack.enter_context(
-                user_store.connect(create=True, trusting=self._options.trusting, quiet=True)
-            )
+            self.store = self._stack.enter_context(user_store.connect(create=True, quiet=True, files=loaded.files))
             self._checkpoint_folder = user_store.checkpoint_folder()
             prune(self._checkpoint_folder)
         else:
@@ -170,9 +173,9 @@ class Agent:
         if note := self.session.toolbox.limit_note:
             streams.print_message(f"{note}; max_declared in [tools] sets the limit, only selects tools")
 
-    def _confirm_folder(self) -> None:
+    def _take_first_context(self, *, git_state: bool) -> None:
         """Take the context; ask whether to trust a folder with instruction files, or report that they are not used."""
-        self.context = self._take_context()
+        self.context = self._take_context(git_state=git_state)
         ignored = [file.path for file in self.context.files if not file.is_trusted]
         if not ignored or not self.toolbox.declarations or self._options.system is not None:
             return
@@ -182,6 +185,7 @@ class Agent:
         elif self._confirm_instructions(ignored):
             for path in ignored:
                 trust_store.add_folder(path.parent)
+            self.context = self._take_context(git_state=git_state)
 
     def _build_session(self, log: ConversationLog) -> Session:
         tools = self.providers.config.settings.tools
@@ -192,22 +196,23 @@ class Agent:
             max_turns=self._options.max_turns or default.max_turns,
         )
         self.checkpoints = Checkpoints(self._checkpoint_folder, self.toolbox.folder, log.id)
-        return Session(
-            log,
-            self.route,
+        services = SessionServices(
             client=self._client,
             toolbox=self.toolbox,
             on_event=self._on_event,
             approve=self._approve,
-            limits=limits,
-            debug=self._options.debug,
-            models=self.endpoint if self.tools.has_task_tool else None,
-            options=self.request_options,
+            subagents=self._subagents,
             sizes=self.sizes,
-            strategy=self.providers.config.settings.compress or DEFAULT_STRATEGY,
-            subagent_context=self.context.text if self._options.system is None else "",
             record_changes=self.checkpoints.recorder,
         )
+        settings = SessionSettings(
+            limits=limits,
+            debug=self._options.debug,
+            options=self.request_options,
+            strategy=self.providers.config.settings.compress or DEFAULT_STRATEGY,
+            subagent_context=self.context.text if self._options.system is None else "",
+        )
+        return Session(log, self.route, services, settings)
 
     # --------------------------------------------------------------------------------------------------------- models
 
@@ -259,7 +264,8 @@ class Agent:
 
     def set_request_options(self, options: Options) -> None:
         """Use these options from the next request on."""
-        self.request_options = self.session.options = options
+        self.request_options = options
+        self.session.settings = msgspec.structs.replace(self.session.settings, options=options)
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the cost of a reply in dollars; None where no price is known."""
@@ -342,17 +348,19 @@ class Agent:
         """The id in the store; None where the conversation is not stored."""
         return self.log.id if self.store is not None else None
 
-    async def ask(self, content: Any) -> ExchangeEnded:
+    async def ask(self, content: Any, *, is_start: bool = False) -> ExchangeEnded:
         """Run an exchange; the conversation is compressed first where it nearly fills the context.
 
         The model gets a note on the context that changed, and on files that were restored since the last exchange.
+        With `is_start`, the context is that of the agent's start, a moment ago.
         """
         if self.log.messages:
             await self._look_up_sizes()
         with suppress(SegueError):
             self._compress_if_full()
         chat = self.log.chat
-        self.context = self._take_context()
+        if not is_start:
+            self.context = self._take_context()
         restored = await asyncio.to_thread(self.checkpoints.begin_exchange)
         notes = [self.context.changes_since(chat.system, chat.messages), restored]
         return await self.session.ask(content, note="\n\n".join(filter(None, notes)) or None)
@@ -361,15 +369,14 @@ class Agent:
         """Run an exchange without tools, outside the conversation."""
         from segue.runtime.toolbox import Toolbox
 
-        session = Session(
-            InMemoryLog(Conversation(system=system)),
-            self.session.route,
+        services = SessionServices(
             client=self._client,
             toolbox=Toolbox((), self.toolbox.folder, self.toolbox.permissions),
             on_event=on_event,
-            options=self.request_options,
             sizes=self.sizes,
         )
+        settings = SessionSettings(options=self.request_options)
+        session = Session(InMemoryLog(Conversation(system=system)), self.session.route, services, settings)
         try:
             return await session.ask(text)
         finally:
@@ -406,12 +413,19 @@ class Agent:
 
     def new_log(self) -> ConversationLog:
         """Return a new, empty conversation."""
-        self.context = self._take_context(git_state=True)
+        self.route, self.context = self.session.route, self._take_context(git_state=True)
+        return self._create_log()
+
+    def _create_log(self) -> ConversationLog:
+        """Create a conversation that begins with the context, and with the first model of the route."""
         default = f"{_SYSTEM}\n\n{self.context.text}" if self.toolbox.declarations else None
-        chat = Conversation(system=default if self._options.system is None else self._options.system)
-        return (
-            InMemoryLog(chat) if self.store is None else StoredConversation.create(self.store, chat, folder=_folder())
-        )
+        system = default if self._options.system is None else self._options.system
+        chat = Conversation(system, self.toolbox.declarations, stream=True)
+        if self.store is None:
+            return InMemoryLog(chat)
+        first = self.route.endpoints[0]
+        target = first.api, first.model, first.provider
+        return StoredConversation.create(self.store, chat, folder=_folder(), target=target)
 
     def open_stored(self, name: str) -> StoredConversation:
         """Return a stored conversation by its number, or the beginning or end of its id.
@@ -441,7 +455,7 @@ class Agent:
     def _open_log(self) -> ConversationLog:
         options = self._options
         if not options.latest and options.conversation is None:
-            return self.new_log()
+            return self._create_log()
         assert self.store is not None
         log = self.open_stored(options.conversation if options.conversation is not None else self._latest_id())
         if options.fork:

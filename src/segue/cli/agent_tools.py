@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from segue.runtime.toolbox import Toolbox, ToolSource
     from segue.runtime.tools.shell_sandbox import ShellSandbox
 
-# The tool that the session itself provides.
-_TASK_TOOL = "task"
 # Other arguments of an MCP server may be data that commands may change.
 _SCRIPT = re.compile(r".+\.([cm]?[jt]s|jar|lua|php|pl|py|rb|sh)")
 
@@ -43,13 +41,11 @@ class AgentTools:
         """The sandbox of shell commands, or the reason why there is none."""
         self._temporary: Path | None = None
 
-    @property
-    def has_task_tool(self) -> bool:
-        """Whether the agent may start subagents."""
-        return self._names is None or _TASK_TOOL in self._names
+    async def build_toolbox(self, folder: Path, task: Tool) -> Toolbox:
+        """Return the tools for this folder, with the permission rules of configuration and flags.
 
-    async def build_toolbox(self, folder: Path) -> Toolbox:
-        """Return the tools for this folder, with the permission rules of configuration and flags."""
+        `task` is the tool that starts subagents.
+        """
         from segue.runtime.environ import child_environment
         from segue.runtime.function_tools import load_functions
         from segue.runtime.permissions import Permissions
@@ -65,6 +61,7 @@ class AgentTools:
         sandbox = None if isinstance(self.sandbox, str) else self.sandbox
         standard = standard_tools(environment=environment, sandbox=sandbox)
         standard += [tool for file in self._function_files for tool in load_functions(Path(file))]
+        standard.append(task)
         sources = await self._start_servers(folder)
         limit = self._settings.max_declared or MAX_DECLARED
         toolbox = Toolbox(
@@ -75,9 +72,7 @@ class AgentTools:
             max_declared=limit,
             secrets=lambda: self._providers.stored_keys.revealed,
         )
-        if self._names is None:
-            return toolbox
-        return toolbox.only(self._names, other=(_TASK_TOOL,))
+        return toolbox if self._names is None else toolbox.only(self._names)
 
     async def _find_sandbox(self, folder: Path) -> ShellSandbox | str:
         from segue.runtime.tools.shell_sandbox import find_sandbox
@@ -149,7 +144,7 @@ def _add_installed(tools: list[Tool]) -> list[Tool]:
     from segue.runtime.function_tools import installed_tools
 
     installed, problems = installed_tools()
-    names = {tool.name for tool in tools} | {_TASK_TOOL}
+    names = {tool.name for tool in tools}
     added = list(tools)
     for tool in installed:
         if tool.name in names:

@@ -91,7 +91,7 @@ def load(*, trusting: bool = False, confirm: ConfirmTrust | None = None) -> Conf
     `trusting` trusts the project file for this run. `confirm` is called for an untrusted project file; if it returns
     True, the file is trusted from then on.
     """
-    sources = tuple(load_file(file, trusting=trusting, confirm=confirm) for file, _ in _existing_files())
+    sources = load_files(trusting=trusting, confirm=confirm)
     layers = [from_variables(os.environ), *(source.settings for source in sources)]
     merged = layers[0]
     for lower in layers[1:]:
@@ -113,20 +113,11 @@ def choose_tool_format(flag: str | None, api: str) -> str:
     return "auto"
 
 
-def configured_store(*, trusting: bool = False) -> str | None:
-    """Return the store location set in the files; `SEGUE_STORE` takes precedence and is not read here.
-
-    The project file's setting is validated even where it is ignored because the file is not trusted.
-    """
-    for file, project in _existing_files():
-        data = read(file)
-        location = parse(file, data).store
-        if location is None:
-            continue
-        located = locate_store(location, file, is_project=project)
-        if project and not trusting and not trust_store.is_trusted(file, data):
-            continue
-        return located
+def configured_store(files: Sequence[ConfigFile]) -> str | None:
+    """Return the store location set in the files; `SEGUE_STORE` takes precedence and is not read here."""
+    for file in files:
+        if (location := file.settings.store) is not None:
+            return locate_store(location, file.path, is_project=file.is_project)
     return None
 
 
@@ -141,15 +132,6 @@ def locate_store(location: str, file: Path, *, is_project: bool) -> str:
     if path is None and is_project:
         raise BadInputError(f"{file}: store must be a file in a project file; set a server in your own {_USER_FILE}")
     return location if path is None else str(file.parent / Path(location).expanduser())
-
-
-def untrusted_store_file() -> Path | None:
-    """Return the untrusted project file whose `store` setting is ignored, if any."""
-    file = project_file()
-    if file is None:
-        return None
-    data = read(file)
-    return file if parse(file, data).store is not None and not trust_store.is_trusted(file, data) else None
 
 
 # ------------------------------------------------------------------------------------------------------------- files
@@ -177,8 +159,13 @@ def _existing_files() -> Iterator[tuple[Path, bool]]:
         yield user, False
 
 
+def load_files(*, trusting: bool = False, confirm: ConfirmTrust | None = None) -> tuple[ConfigFile, ...]:
+    """Load the files that exist, highest precedence first."""
+    return tuple(load_file(file, trusting=trusting, confirm=confirm) for file, _ in _existing_files())
+
+
 def load_file(file: Path, *, trusting: bool = False, confirm: ConfirmTrust | None = None) -> ConfigFile:
-    """Load one file; restricted settings of an untrusted project file are left out."""
+    """Load one file; restricted settings of an untrusted project file are validated, but left out."""
     project = file.name == _PROJECT_FILE
     data = read(file)
     settings = parse(file, data)
@@ -188,6 +175,8 @@ def load_file(file: Path, *, trusting: bool = False, confirm: ConfirmTrust | Non
     if confirm is not None and confirm(file, [f"{name} = {value}" for name, value in restricted.items()]):
         trust_store.add(file, data)
         return ConfigFile(file, settings, project)
+    if settings.store is not None:
+        locate_store(settings.store, file, is_project=project)
     return ConfigFile(file, _without_restricted(settings), project, is_trusted=False, ignored=tuple(restricted))
 
 

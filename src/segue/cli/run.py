@@ -156,7 +156,8 @@ async def _run_exchange(
                     model=agent.model, why=agent.model_reason, conversation=conversation_id, emulated=agent.is_emulated
                 )
             )
-            ended = await (agent.ask(content) if schema is None else _ask_for_value(agent, content, schema))
+            asking = _ask_for_value(agent, content, schema) if schema else agent.ask(content, is_start=True)
+            ended = await asking
             if failure := agent.checkpoints.take_failure():
                 streams.print_message(failure)
             if is_new and ended.cause == "key":
@@ -176,7 +177,7 @@ async def _ask_for_value(agent: Agent, content: str | tuple[Block, ...], schema:
     if not agent.toolbox.names:
         options = agent.log.chat.options
         agent.log.update_settings(options=msgspec.structs.replace(options, response_format=schema.response_format))
-    ended = await agent.ask(schema.add_to(content))
+    ended = await agent.ask(schema.add_to(content), is_start=True)
     for attempt in range(MAX_CORRECTIONS + 1):
         if ended.outcome != "answered":
             return ended

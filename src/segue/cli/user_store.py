@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,15 +23,15 @@ def locate(*, trusting: bool = False) -> str:
     """Return the location of the store; `trusting` applies the project file's setting even if it is not trusted."""
     from segue.store import default_location
 
-    return default_location(config.configured_store(trusting=trusting))
+    return default_location(config.configured_store(config.load_files(trusting=trusting)))
 
 
-def exists(*, trusting: bool = False) -> bool:
-    """Return whether the store exists; never creates it."""
+def exists(location: str | None = None, *, trusting: bool = False) -> bool:
+    """Return whether the store exists, by default that of the configuration; never creates it."""
     from segue.errors import StoreError
     from segue.store import resolve_file
 
-    file = resolve_file(locate(trusting=trusting))
+    file = resolve_file(location or locate(trusting=trusting))
     if file is None:
         return True
     try:
@@ -66,18 +66,26 @@ def scratch_folder() -> Path:
 
 
 @contextmanager
-def connect(*, create: bool = False, trusting: bool = False, quiet: bool = False) -> Generator[ConversationStore]:
-    """Open the store. A missing one is created with `create`, else an `InputError`.
+def connect(
+    *,
+    create: bool = False,
+    trusting: bool = False,
+    quiet: bool = False,
+    files: Sequence[config.ConfigFile] | None = None,
+) -> Generator[ConversationStore]:
+    """Open the store that the configuration `files` set. A missing one is created with `create`, else an `InputError`.
 
     Prints that an untrusted project file's store setting is ignored, unless `quiet`.
     """
     from segue.errors import InputError
-    from segue.store import display_location, open_store
+    from segue.store import default_location, display_location, open_store
 
-    location = locate(trusting=trusting)
-    if not trusting and not quiet and not os.environ.get("SEGUE_STORE") and (file := config.untrusted_store_file()):
-        streams.print_message(f"{file} is not trusted: its store setting is ignored; run segue trust to trust it")
-    if not create and not exists(trusting=trusting):
+    files = config.load_files(trusting=trusting) if files is None else files
+    location = default_location(config.configured_store(files))
+    ignored = next((file.path for file in files if "store" in file.ignored), None)
+    if ignored is not None and not quiet and not os.environ.get("SEGUE_STORE"):
+        streams.print_message(f"{ignored} is not trusted: its store setting is ignored; run segue trust to trust it")
+    if not create and not exists(location):
         raise InputError(f"no stored conversations: {display_location(location)} does not exist")
     with open_store(location) as store:
         yield store

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from segue.runtime.provider_client import ProviderClient
     from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RoutingRule
     from segue.runtime.scheduler import Limits
-    from segue.runtime.session import Session
+    from segue.runtime.session import Session, SessionServices, SessionSettings
+    from segue.runtime.subagents import Subagents
     from segue.runtime.tool_types import AllowRules, ApprovalRequest, ApprovalScope, Context, Denial, ToolError
     from segue.runtime.toolbox import Toolbox
     from segue.runtime.tools import standard_tools
@@ -40,6 +41,9 @@ __all__ = [
     "Route",
     "RoutingRule",
     "Session",
+    "SessionServices",
+    "SessionSettings",
+    "Subagents",
     "ToolError",
     "Toolbox",
     "resolve",
@@ -65,6 +69,9 @@ _MODULES = {
     "Route": "segue.runtime.routing",
     "RoutingRule": "segue.runtime.routing",
     "Session": "segue.runtime.session",
+    "SessionServices": "segue.runtime.session",
+    "SessionSettings": "segue.runtime.session",
+    "Subagents": "segue.runtime.subagents",
     "ToolError": "segue.runtime.tool_types",
     "Toolbox": "segue.runtime.toolbox",
     "ProviderClient": "segue.runtime.provider_client",

@@ -47,10 +47,9 @@ from segue.runtime.provider_client import ProviderClient
 from segue.runtime.request_repair import DEFAULT_STRATEGY, RequestRepair
 from segue.runtime.routing import Choice, Fixed, Route, RouteContext
 from segue.runtime.scheduler import Limits, Scheduler
-from segue.runtime.subagents import SUBAGENT_SYSTEM, ModelResolver, Subagents
+from segue.runtime.subagents import SUBAGENT_SYSTEM, Subagents
 from segue.runtime.tool_types import Approver, ChangeRecorder
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tools.task import task as task_tool
 from segue.wire.stream import events as wire_events
 
 EventListener: TypeAlias = Callable[[Event], None]
@@ -59,7 +58,6 @@ _HEARTBEAT = 20.0
 # After this many replies in a row that were cut off in a call, the exchange ends.
 _MAX_CUT_OFF = 2
 _CACHE_CLIENT = "agent"
-_DEFAULT_LIMITS = Limits()
 
 
 class Turn(Struct, frozen=True):
@@ -75,60 +73,69 @@ class _ExchangeCancelledError(Exception):
     """The exchange was cancelled."""
 
 
-class Session:
-    """A running conversation. `on_event` gets all events; `approve` is called for calls that need approval.
+class SessionSettings(Struct, frozen=True, kw_only=True):
+    """The settings of a session and its subagents.
 
-    `models` resolves model names for subagents; if None, the tool `task` is not available. In a subagent's session,
-    `task` is the id of the call that started it. With `debug`, a request that the conformance checker rejects is not
-    sent. `options` take precedence over those of the endpoint and of the conversation. `strategy` is the compression
-    of a history that a model rejects as too long, `sizes` what is known about the sizes of models, and
-    `subagent_context` the end of the system text of subagents. `record_changes` returns the recorder of changed files
-    for a call, by its id and tool; the changes of a subagent are those of the call that started it.
+    With `debug`, a request that the conformance checker rejects is not sent. `options` take precedence over those of
+    the endpoint and of the conversation. `strategy` is the compression of a history that a model rejects as too long,
+    and `subagent_context` the end of the system text of subagents.
     """
+
+    limits: Limits = Limits()
+    debug: bool = False
+    options: Options = Options()
+    strategy: str = DEFAULT_STRATEGY
+    subagent_context: str = ""
+
+
+class SessionServices(Struct, frozen=True, kw_only=True):
+    """What a session works with. `on_event` gets all events; `approve` is called for calls that need approval.
+
+    `subagents` are those whose `tool` is in the toolbox, if any. `sizes` is what is known about the sizes of models.
+    `record_changes` returns the recorder of changed files for a call, by its id and tool; the changes of a subagent are
+    those of the call that started it.
+    """
+
+    client: ProviderClient
+    toolbox: Toolbox
+    on_event: EventListener = lambda event: None
+    approve: Approver | None = None
+    subagents: Subagents | None = None
+    sizes: ModelLimits = msgspec.field(default_factory=ModelLimits)
+    clock: Callable[[], float] = time.monotonic
+    record_changes: Callable[[str, str], ChangeRecorder] | None = None
+
+
+_DEFAULT_SETTINGS = SessionSettings()
+
+
+class Session:
+    """A running conversation. In a subagent's session, `task` is the id of the call that started it."""
 
     def __init__(
         self,
         log: ConversationLog,
         route: Route,
+        services: SessionServices,
+        settings: SessionSettings = _DEFAULT_SETTINGS,
         *,
-        client: ProviderClient,
-        toolbox: Toolbox,
-        on_event: EventListener = lambda event: None,
-        approve: Approver | None = None,
-        limits: Limits = _DEFAULT_LIMITS,
-        debug: bool = False,
-        models: ModelResolver | None = None,
         task: str | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        options: Options | None = None,
-        sizes: ModelLimits | None = None,
-        strategy: str = DEFAULT_STRATEGY,
-        subagent_context: str = "",
-        record_changes: Callable[[str, str], ChangeRecorder] | None = None,
     ) -> None:
         self.log = log
         self.route = route
-        self.toolbox = toolbox
-        if models is not None:
-            subagents = Subagents(self, models, self._run_subagent)
-            self.toolbox = toolbox.with_tools(task_tool(subagents.spawn, subagents.approval_request))
+        self.services = services
+        self.settings = settings
+        self.toolbox = services.toolbox
         self.toolbox.validate_rules()
-        self.limits = limits
-        self.debug = debug
-        self.options = options if options is not None else Options()
-        self.sizes = sizes if sizes is not None else ModelLimits()
-        self.strategy = strategy
-        self.subagent_context = subagent_context
+        if services.subagents is not None:
+            services.subagents.parent = self
         self.usage = Usage()
         self.requests = 0
         self.exchanges = 0
         self.error: SegueError | None = None
         """The error that ended the last exchange; None if it had no error."""
-        self.client = client
-        self.approve = approve
-        self._on_event = on_event
         self._task = task
-        self._clock = clock
+        self._clock = services.clock
         self._endpoint: Endpoint | None = None
         self._sent_limit: int | None = None
         """The limit of output tokens of the last request."""
@@ -136,15 +143,15 @@ class Session:
         self._streaming: asyncio.Task[Reply] | None = None
         self._exchange_done: asyncio.Future[None] | None = None
         """Done when the current exchange has ended."""
-        self._record_changes = record_changes
+        record = services.record_changes
         self._scheduler = Scheduler(
             log,
             self.toolbox,
             emit=self.emit,
-            approve=approve,
-            limits=limits,
-            clock=clock,
-            record_changes=None if record_changes is None else lambda call, tool: record_changes(task or call, tool),
+            approve=services.approve,
+            limits=settings.limits,
+            clock=services.clock,
+            record_changes=None if record is None else lambda call, tool: record(task or call, tool),
         )
 
     # ----------------------------------------------------------------------------------------------------------- public
@@ -195,7 +202,7 @@ class Session:
         return ended
 
     async def _run_turns(self, turns: _ExchangeState) -> tuple[ExchangeOutcome, str]:
-        while turns.count < self.limits.max_turns:
+        while turns.count < self.settings.limits.max_turns:
             turn = await self.run_turn()
             turns.count += 1
             turns.last, outcomes = turn.reply, turn.outcomes
@@ -213,7 +220,7 @@ class Session:
                 turns.paused.append(turns.last.text)
             else:
                 return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
-        count = "1 turn" if self.limits.max_turns == 1 else f"{self.limits.max_turns:,} turns"
+        count = "1 turn" if self.settings.limits.max_turns == 1 else f"{self.settings.limits.max_turns:,} turns"
         return "max-turns", f"stopped after {count}, the limit for one prompt; send another one to continue"
 
     async def run_turn(self) -> Turn:
@@ -263,7 +270,7 @@ class Session:
         """Pass an event to the listener. In a subagent, `task` is set."""
         if self._task is not None and event.task is None:
             event = msgspec.structs.replace(event, task=self._task)
-        self._on_event(event)
+        self.services.on_event(event)
 
     def add_usage(self, usage: Usage | None) -> None:
         """Add the usage of a reply or a subagent."""
@@ -275,7 +282,7 @@ class Session:
     async def _request_until_complete(self) -> tuple[Reply, list[ToolCall]]:
         """Send requests until a reply is complete; return it and its calls to run."""
         broken = 0
-        repair = RequestRepair(self.log, self.sizes, self.strategy, self.emit)
+        repair = RequestRepair(self.log, self.services.sizes, self.settings.strategy, self.emit)
         while True:
             choice = self._pick_endpoint()
             endpoint = choice.endpoint
@@ -293,7 +300,7 @@ class Session:
                         raise
                     continue
                 broken += 1
-                will_retry = broken <= self.limits.stream_retries and (error.retryable or has_failover)
+                will_retry = broken <= self.settings.limits.stream_retries and (error.retryable or has_failover)
                 self.emit(
                     StreamBroken(
                         provider=endpoint.provider,
@@ -365,8 +372,8 @@ class Session:
     def _options_for(self, endpoint: Endpoint, output_cap: int | None) -> Options:
         """Return the options of the next request: of the session, the endpoint, or the conversation, in this order."""
         chat = self.log.chat
-        options = chat.options.merge(endpoint.options).merge(self.options)
-        limit = self.sizes.output_limit(endpoint, chat.tokens, options.max_tokens)
+        options = chat.options.merge(endpoint.options).merge(self.settings.options)
+        limit = self.services.sizes.output_limit(endpoint, chat.tokens, options.max_tokens)
         self._sent_limit = limit if output_cap is None else min(limit or output_cap, output_cap)
         return msgspec.structs.replace(options, max_tokens=self._sent_limit)
 
@@ -384,7 +391,7 @@ class Session:
         data = rendered.data if stores else keep_stateless(rendered.data, endpoint)
         data = place_cache_fields(data, endpoint, client=_CACHE_CLIENT, route="")
         self.requests += 1
-        if self.debug:
+        if self.settings.debug:
             for violation in check(
                 data, cast("Api", endpoint.api), model=endpoint.model, profile=cast("Any", endpoint.profile)
             ):
@@ -414,7 +421,7 @@ class Session:
 
     async def _stream(self, endpoint: Endpoint, rendered: Rendered, data: bytes, first_byte: float | None) -> Reply:
         """Stream the reply and emit its deltas. An incomplete reply is recorded as evidence."""
-        stream = await self.client.open(
+        stream = await self.services.client.open(
             endpoint, [data], rendered.open_reader, on_retry=self.emit, first_byte=first_byte
         )
         reader = stream.reader
@@ -462,26 +469,16 @@ class Session:
             with suppress(SegueError):
                 self.log.renew_lease()
 
-    async def _run_subagent(
+    async def run_subagent(
         self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
     ) -> ExchangeEnded:
         """Run an exchange in a session with its own history. Its events have the call id `task`."""
-        system = "\n\n".join(filter(None, (SUBAGENT_SYSTEM, self.subagent_context)))
-        child = Session(
-            self.log.create_child(Conversation(system=system), title),
-            route,
-            client=self.client,
-            toolbox=toolbox,
-            on_event=self.emit,
-            approve=self.approve,
-            limits=self.limits,
-            debug=self.debug,
-            task=task,
-            options=self.options,
-            sizes=self.sizes,
-            strategy=self.strategy,
-            record_changes=self._record_changes,
-        )
+        system = "\n\n".join(filter(None, (SUBAGENT_SYSTEM, self.settings.subagent_context)))
+        services = msgspec.structs.replace(self.services, toolbox=toolbox, on_event=self.emit, subagents=None)
+        log = self.log.create_child(Conversation(system, toolbox.declarations, stream=True), title)
+        first = route.endpoints[0]
+        log.switch(first.api, first.model, provider=first.provider)
+        child = Session(log, route, services, self.settings, task=task)
         try:
             return await child.ask(prompt)
         finally:

@@ -15,7 +15,7 @@ from segue.runtime.events import ExchangeEnded
 from segue.runtime.routing import Fixed, Route
 from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Context, Result, ToolError
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tools.task import SubagentTask
+from segue.runtime.tools.task import SubagentTask, task
 
 ModelResolver: TypeAlias = Callable[[str], Endpoint]
 """Resolves a name `provider/model`; raises `InputError` if there is no such model."""
@@ -35,28 +35,24 @@ class _ParentSession(Protocol):
     def route(self) -> Route: ...
     @property
     def toolbox(self) -> Toolbox: ...
-
-
-class _RunSubagent(Protocol):
-    """Runs an exchange in a session of its own; `task` is the id of the call that started it."""
-
-    async def __call__(
+    async def run_subagent(
         self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
     ) -> ExchangeEnded: ...
 
 
 class Subagents:
-    """Starts the subagents of one session."""
+    """Starts the subagents of a session: of the one that was last made with them. `tool` is for its toolbox."""
 
-    def __init__(self, parent: _ParentSession, models: ModelResolver, run: _RunSubagent) -> None:
-        self._parent = parent
+    parent: _ParentSession
+
+    def __init__(self, models: ModelResolver) -> None:
         self._models = models
-        self._run = run
+        self.tool = task(self.spawn, self.approval_request)
 
     def approval_request(self, model: str) -> ApprovalRequest | None:
         """Return the approval request for using a model; not `needed` if the session's route uses the same provider."""
         endpoint = self._find_endpoint(model)
-        known = {(each.provider, each.base_url) for each in self._parent.route.endpoints}
+        known = {(each.provider, each.base_url) for each in self.parent.route.endpoints}
         title = f"send a task to {endpoint.name} at {endpoint.base_url}"
         needed = (endpoint.provider, endpoint.base_url) not in known
         scopes = (ApprovalScope(f"all models of {endpoint.provider}", (f"task({endpoint.provider}/*)",)),)
@@ -72,7 +68,7 @@ class Subagents:
 
     def _choose_route(self, task: SubagentTask, context: Context) -> Route:
         if not task.model:
-            return self._parent.route.for_subagent()
+            return self.parent.route.for_subagent()
         request = self.approval_request(task.model)
         if request is not None and request.needed and not context.is_granted(request):
             raise ToolError(f"approval is needed and was not given: {request.title}")
@@ -80,14 +76,14 @@ class Subagents:
 
     async def spawn(self, task: SubagentTask, context: Context) -> Result:
         """Run a subagent and return its answer."""
-        toolbox = self._parent.toolbox.without("task")
+        toolbox = self.parent.toolbox.without("task")
         if task.tools is not None:
             unknown = [name for name in task.tools if toolbox.find(name) is None]
             if unknown:
                 known = ", ".join(tool.name for tool in toolbox.declarations)
                 raise ToolError(f"unknown tool {unknown[0]!r}; a task can use {known}")
             toolbox = toolbox.only(task.tools)
-        ended = await self._run(
+        ended = await self.parent.run_subagent(
             task.prompt,
             title=f"task: {task.description}"[:_MAX_TITLE],
             route=self._choose_route(task, context),

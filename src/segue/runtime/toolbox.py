@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -69,11 +70,7 @@ class Toolbox:
         self._left_out: tuple[str, ...] = ()
         self._validators: dict[str, jsonschema_rs.Validator | None] = {}
         _reject_duplicate_names(self._own_tools)
-        for tool in self._own_tools:
-            if error := find_schema_error(tool.parameters):
-                raise InputError(
-                    f"the parameters of the tool {tool.name!r} are not a valid JSON Schema: {error}", path="tools"
-                )
+        _validate_schemas(self._own_tools)
         self._load()
 
     def _load(self) -> dict[str, Tool]:
@@ -159,17 +156,17 @@ class Toolbox:
 
     def with_tools(self, *tools: Tool) -> Toolbox:
         """Return a toolbox with additional tools."""
-        return self._derive(
-            (*self._own_tools, *tools),
-            self._selected if self._selected is None else self._selected | _tool_names(tools),
-        )
+        _reject_duplicate_names((*self._own_tools, *tools))
+        _validate_schemas(tools)
+        selected = None if self._selected is None else self._selected | _tool_names(tools)
+        return self._derive((*self._own_tools, *tools), selected)
 
-    def only(self, names: Iterable[str], *, other: Sequence[str] = ()) -> Toolbox:
-        """Return a toolbox with only these tools. `other` are names of tools that are not in the toolbox."""
-        selected = frozenset(names).difference(other)
+    def only(self, names: Iterable[str]) -> Toolbox:
+        """Return a toolbox with only these tools."""
+        selected = frozenset(names)
         if missing := sorted(selected.difference(self.names, self.left_out)):
-            known = sorted({*self.names, *other})
-            raise InputError(f"unknown tool {', '.join(missing)}; known tools: {', '.join(known)}", path="tools")
+            known = ", ".join(sorted(self.names))
+            raise InputError(f"unknown tool {', '.join(missing)}; known tools: {known}", path="tools")
         return self._derive(tuple(tool for tool in self._own_tools if tool.name in selected), selected)
 
     def without(self, *names: str) -> Toolbox:
@@ -177,16 +174,10 @@ class Toolbox:
         return self.only(name for name in self.names if name not in names)
 
     def _derive(self, tools: Sequence[Tool], selected: frozenset[str] | None) -> Toolbox:
-        other = Toolbox(
-            tools,
-            self.folder,
-            self.permissions,
-            sources=self._sources,
-            max_declared=self.max_declared,
-            secrets=self._secrets,
-        )
-        other._selected = selected
-        other._known_names |= self._known_names
+        other = copy(self)
+        other._own_tools, other._selected = tuple(tools), selected
+        other._known_names |= _tool_names(tools)
+        other._grants, other._last_approval = Grants(), None
         other._tools = {}
         other._load()
         return other
@@ -258,6 +249,14 @@ def _reject_duplicate_names(tools: Sequence[Tool]) -> None:
     names = [tool.name for tool in tools]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"duplicate tool name {', '.join(duplicates)}; rename one of the tools", path="tools")
+
+
+def _validate_schemas(tools: Iterable[Tool]) -> None:
+    for tool in tools:
+        if error := find_schema_error(tool.parameters):
+            raise InputError(
+                f"the parameters of the tool {tool.name!r} are not a valid JSON Schema: {error}", path="tools"
+            )
 
 
 def _make_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:

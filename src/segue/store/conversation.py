@@ -86,18 +86,20 @@ class StoredConversation:
         *,
         title: str | None = None,
         at: Sequence[int | None] = (),
-        target: tuple[str, str | None] | None = None,
+        target: tuple[str, str | None] | tuple[str, str | None, str | None] | None = None,
         owner: str | None = None,
         ttl: float = _LEASE_SECONDS,
         folder: str | None = None,
     ) -> StoredConversation:
         """Store a conversation with its messages so far, and acquire its lease.
 
-        `at` is the time of each message in microseconds since 1970, None if unknown; `target` the API and model that
-        the conversation continues with; `folder` the folder that it belongs to.
+        `at` is the time of each message in microseconds since 1970, None if unknown; `target` the API, the model
+        and, if it is known, the provider that the conversation continues with; `folder` the folder that it belongs to.
         """
         chat = chat if chat is not None else Conversation()
-        events = [*conversation_events(chat), *([Switched(*target)] if target is not None else ())]
+        events = conversation_events(chat)
+        if target is not None:
+            events.append(Switched(target[0], target[1], target[2] if len(target) == 3 else None))
         # The settings come before the messages, restored state after them.
         times = fill_times([None, *at], len(events))
         claim = LeaseClaim(owner or new_owner(), ttl)
@@ -256,8 +258,10 @@ class StoredConversation:
         self._record(change, _with_event)
 
     def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
-        """Record another target or model, used from the next request on."""
-        self._write_event(Switched(target, model, provider))
+        """Record another target or model, used from the next request on; nothing is written if they are the same."""
+        state = self.state
+        if (target, model, provider) != (state.target, state.model, state.provider):
+            self._write_event(Switched(target, model, provider))
 
     def rename(self, title: str) -> None:
         """Change the title."""
