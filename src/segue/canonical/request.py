@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import add, sub
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -119,6 +120,33 @@ class Usage(Struct, frozen=True, gc=False):
     cache_read: int = 0
     cache_write: int = 0
     reasoning: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*map(add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(*map(sub, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
+
+
+class UsageSum(Struct):
+    """The usage of several replies, and in dollars the cost of those whose price is known; None if there are none."""
+
+    replies: int = 0
+    usage: Usage = Usage()
+    known_cost: float | None = None
+    has_all_prices: bool = True
+
+    def add(self, usage: Usage | None, cost: float | None) -> None:
+        self.replies += 1
+        self.usage += usage or Usage()
+        self.has_all_prices = self.has_all_prices and cost is not None
+        if cost is not None:
+            self.known_cost = (self.known_cost or 0.0) + cost
+
+    @property
+    def cost(self) -> float | None:
+        """The cost of all replies; None if the price of one is not known."""
+        return self.known_cost if self.has_all_prices else None
 
 
 class Reply(Struct, frozen=True, gc=False):

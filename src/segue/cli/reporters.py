@@ -13,7 +13,7 @@ from typing import Protocol
 import click
 import msgspec
 
-from segue.canonical.request import Finish, Usage
+from segue.canonical.request import Finish, Usage, UsageSum
 from segue.cli import streams
 from segue.errors import ProviderError, SegueError
 from segue.runtime import events
@@ -77,17 +77,16 @@ class Reporter(Protocol):
 
 
 class RunTotals:
-    """Cost and models of a run, subagents included; `cost` is None where a price is unknown.
+    """Usage, cost and models of a run, subagents included.
 
     `models` are all models that were requested, `model` the last one outside subagents.
     """
 
     def __init__(self, price: Callable[[str, str, Usage], float | None]) -> None:
-        self.cost: float | None = None
+        self.sum = UsageSum()
         self.model: str | None = None
         self.models: dict[str, None] = {}
         self._price = price
-        self._has_all_prices = True
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, events.RequestSent):
@@ -95,11 +94,9 @@ class RunTotals:
             self.models[name] = None
             if event.task is None:
                 self.model = name
-        if not isinstance(event, events.ReplyReceived):
-            return
-        spent = self._price(event.provider, event.model, event.usage) if event.usage is not None else None
-        self._has_all_prices = self._has_all_prices and spent is not None
-        self.cost = (self.cost or 0.0) + spent if self._has_all_prices and spent is not None else None
+        if isinstance(event, events.ReplyReceived):
+            usage = event.usage
+            self.sum.add(usage, None if usage is None else self._price(event.provider, event.model, usage))
 
 
 def guard_writes(on_event: Callable[[Event], None], on_error: Callable[[Exception], None]) -> Callable[[Event], None]:
@@ -190,9 +187,9 @@ class TextReporter:
             streams.print_message(_format_failure(ended, error, self._conversation_id))
         elif ended.outcome == "answered" and ended.finish not in ("stop", None):
             streams.print_message(f"the answer is incomplete ({ended.finish})")
-        if totals.cost is not None:
+        if totals.sum.cost is not None:
             usage = ended.usage
-            cost = format_money(totals.cost)
+            cost = format_money(totals.sum.cost)
             self._print_message(f"{cost}: {format_short(usage.input)} tokens in, {format_short(usage.output)} out")
 
     def _format_call(self, event: events.CallEnded) -> str:
@@ -285,7 +282,7 @@ class JsonReporter:
             turns=ended.turns,
             calls=tuple(self._calls),
             usage=ended.usage,
-            cost=totals.cost,
+            cost=totals.sum.cost,
             seconds=round(ended.seconds, 3),
         )
         streams.write(msgspec.json.encode(result), b"\n")

@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections.abc import Callable, Container
 from contextlib import aclosing, suppress
-from operator import add, sub
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -192,7 +191,7 @@ class Session:
                 outcome=outcome,
                 text=text,
                 turns=turns.count,
-                usage=_combine_usage(sub, self.usage, usage_before),
+                usage=self.usage - usage_before,
                 seconds=self._clock() - started,
                 finish=turns.last.finish if turns.last is not None else None,
                 retryable=retryable,
@@ -275,7 +274,7 @@ class Session:
     def add_usage(self, usage: Usage | None) -> None:
         """Add the usage of a reply or a subagent."""
         if usage is not None:
-            self.usage = _combine_usage(add, self.usage, usage)
+            self.usage += usage
 
     # -------------------------------------------------------------------------------------------------------- one reply
 
@@ -512,7 +511,3 @@ def _calls_to_run(reply: Reply, cut: Container[int]) -> list[ToolCall]:
 
 def _content_text(content: Any) -> str:
     return "\n".join(text for block in coerce_blocks(content) if isinstance(text := getattr(block, "text", None), str))
-
-
-def _combine_usage(operation: Callable[[int, int], int], one: Usage, other: Usage) -> Usage:
-    return Usage(**{name: operation(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__})

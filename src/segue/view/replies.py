@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, calls_of, origins_of
-from segue.canonical.request import Usage
+from segue.canonical.request import Usage, UsageSum
 from segue.store.base import StoredEvent
 from segue.store.events import Event, MessageAdded, Sent, Switched
 from segue.view.format import format_count, format_money
@@ -112,16 +112,10 @@ class ReplyNotes:
 
     def total(self) -> ReplyNote:
         """Return the sums of all replies. The cost is None unless the price of each reply is known."""
-        usages = [note.usage for note in self._by_turn.values() if note.usage is not None]
-        costs = [note.cost for note in self._by_turn.values() if note.usage is not None]
-        known = [cost for cost in costs if cost is not None]
-        usage = Usage(
-            sum(usage.input for usage in usages),
-            sum(usage.output for usage in usages),
-            sum(usage.cache_read for usage in usages),
-        )
-        cost = sum(known) if known and len(known) == len(costs) else None
-        return ReplyNote("", usage if usages else None, cost)
+        total, notes = UsageSum(), [note for note in self._by_turn.values() if note.usage is not None]
+        for note in notes:
+            total.add(note.usage, note.cost)
+        return ReplyNote("", total.usage if notes else None, total.cost)
 
 
 def _origin_model(message: Message) -> str | None:

@@ -102,11 +102,11 @@ async def _tokens(chat: Chat, arguments: str) -> None:
         chat.print_line(f"no usage {_SINCE}")
         return
     chat.print_line(f"{_SINCE}:")
-    total, cached = usage.total, cache_hit_percent(usage.total)
+    total, cached = usage.total.usage, cache_hit_percent(usage.total.usage)
     rows = [("input", f"{total.input:,}{f', {cached} % from the prompt cache' if cached is not None else ''}")]
     reasoning = f", {total.reasoning:,} of it reasoning" if total.reasoning else ""
     rows.append(("output", f"{total.output:,}{reasoning}"))
-    rows.append(("requests", f"{sum(usage.requests.values()):,}"))
+    rows.append(("requests", f"{usage.requests:,}"))
     chat.print_rows([*format_table(rows, ("class:dim", ""), chat.width), []])
 
 
@@ -138,16 +138,16 @@ async def _cost(chat: Chat, arguments: str) -> None:
         chat.print_line(f"no usage {_SINCE}")
         return
     rows: list[tuple[str, str, str]] = []
-    for name, usage in totals.by_model.items():
-        cost = totals.costs.get(name)
-        requests = format_count(totals.requests[name], "request")
+    for name, total in totals.by_model.items():
+        usage, requests = total.usage, format_count(total.replies, "request")
         counts = f"{format_short(usage.input)} in, {format_short(usage.output)} out, {requests}"
-        rows.append(("/".join(map(sanitize_line, name)), "no price" if cost is None else format_money(cost), counts))
-    cost = totals.cost
+        cost = "no price" if total.cost is None else format_money(total.cost)
+        rows.append(("/".join(map(sanitize_line, name)), cost, counts))
+    cost, is_priced = totals.total.known_cost, totals.total.has_all_prices
     if cost is not None and len(rows) > 1:
-        rows.append(("total", format_money(cost), "" if totals.has_all_prices else "without models that have no price"))
+        rows.append(("total", format_money(cost), "" if is_priced else "without models that have no price"))
     hint: list[Row] = (
-        [] if totals.has_all_prices else [[("class:dim", '  add a price as [prices."provider/model"] in config.toml')]]
+        [] if is_priced else [[("class:dim", '  add a price as [prices."provider/model"] in config.toml')]]
     )
     chat.print_line(f"{_SINCE}:")
     chat.print_rows([*format_table(rows, ("class:name", "", "class:dim"), chat.width), *hint, []])

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-import msgspec
-
-from segue.canonical.request import Usage
+from segue.canonical.request import Usage, UsageSum
 from segue.cli.chat_ui.styles import Row, display_width, truncate
 from segue.runtime.events import Event, ReplyReceived
 from segue.view.format import format_money, format_short
@@ -25,48 +23,24 @@ class UsageTotals:
 
     def __init__(self, price: _PriceLookup = lambda provider, model, usage: None) -> None:
         self._price = price
-        self.by_model: dict[tuple[str, str], Usage] = {}
-        self.requests: dict[tuple[str, str], int] = {}
-        self.costs: dict[tuple[str, str], float | None] = {}
+        self.requests = 0
+        self.total = UsageSum()
+        self.by_model: dict[tuple[str, str], UsageSum] = {}
 
     def on_event(self, event: Event) -> None:
         if not isinstance(event, ReplyReceived):
             return
-        name = event.provider, event.model
-        self.requests[name] = self.requests.get(name, 0) + 1
-        if event.usage is None:
-            return
-        self.by_model[name] = _add_usage(self.by_model.get(name, Usage()), event.usage)
-        cost, before = self._price(*name, event.usage), self.costs.get(name, 0.0)
-        self.costs[name] = None if cost is None or before is None else before + cost
-
-    @property
-    def total(self) -> Usage:
-        total = Usage()
-        for usage in self.by_model.values():
-            total = _add_usage(total, usage)
-        return total
-
-    @property
-    def cost(self) -> float | None:
-        """The total cost of models with a known price; None where there is none."""
-        known = [cost for cost in self.costs.values() if cost is not None]
-        return sum(known) if known else None
-
-    @property
-    def has_all_prices(self) -> bool:
-        """Whether the price of every model is known."""
-        return None not in self.costs.values()
+        self.requests += 1
+        if event.usage is not None:
+            name = event.provider, event.model
+            cost = self._price(*name, event.usage)
+            for total in (self.total, self.by_model.setdefault(name, UsageSum())):
+                total.add(event.usage, cost)
 
 
 def cache_hit_percent(usage: Usage) -> int | None:
     """Return the percentage of input tokens read from the prompt cache."""
     return round(100 * usage.cache_read / usage.input) if usage.input else None
-
-
-def _add_usage(one: Usage, other: Usage) -> Usage:
-    before, more = msgspec.structs.asdict(one), msgspec.structs.asdict(other)
-    return Usage(**{name: before[name] + more[name] for name in before})
 
 
 def format_footer(
@@ -103,15 +77,15 @@ def _format_tokens(tokens: int, context: int | None) -> str:
 
 
 def _format_cache_hits(usage: UsageTotals) -> str:
-    percent = cache_hit_percent(usage.total)
+    percent = cache_hit_percent(usage.total.usage)
     return f"cache {percent} %" if percent else ""
 
 
 def _format_cost(usage: UsageTotals) -> str:
-    cost = usage.cost
+    cost = usage.total.known_cost
     if cost is None:
         return ""
-    return format_money(cost) if usage.has_all_prices else f"≥ {format_money(cost)}"
+    return format_money(cost) if usage.total.has_all_prices else f"≥ {format_money(cost)}"
 
 
 def _format_tool_format(tool_format: str) -> str:
