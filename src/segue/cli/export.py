@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,8 +15,50 @@ from segue.cli.findings import format_levels
 
 if TYPE_CHECKING:
     from segue.store.base import ConversationStore, ConversationSummary
+    from segue.view.page import Page
 
-_DOCUMENTS = ("html", "md", "json")
+
+def _render_page(
+    store: ConversationStore, summary: ConversationSummary, render: Callable[[Page], Iterator[str]]
+) -> Iterable[bytes]:
+    from segue.cli import providers
+    from segue.view.page import build_page
+
+    page = build_page(store, summary, providers.load().cost)
+    return (chunk.encode(errors="replace") for chunk in render(page))
+
+
+def _render_html(store: ConversationStore, summary: ConversationSummary) -> Iterable[bytes]:
+    from segue.view.html import render_html
+
+    return _render_page(store, summary, render_html)
+
+
+def _render_markdown(store: ConversationStore, summary: ConversationSummary) -> Iterable[bytes]:
+    from segue.view.markdown import render_markdown
+
+    return _render_page(store, summary, render_markdown)
+
+
+def _render_json(store: ConversationStore, summary: ConversationSummary) -> Iterable[bytes]:
+    from segue.store.export import dump_events
+
+    return dump_events(summary, store.events(summary.id))
+
+
+class Document(NamedTuple):
+    """A format of exports that is not a request body. `is_text` is whether it is text for people, and not JSON."""
+
+    suffix: str
+    render: Callable[[ConversationStore, ConversationSummary], Iterable[bytes]]
+    is_text: bool = True
+
+
+DOCUMENTS: Mapping[str, Document] = {
+    "html": Document(".html", _render_html),
+    "md": Document(".md", _render_markdown),
+    "json": Document(".json", _render_json, is_text=False),
+}
 
 
 class _ExportFormat(options.ApiName):
@@ -28,7 +70,7 @@ class _ExportFormat(options.ApiName):
         from segue.errors import InputError, unknown_name_error
         from segue.wire.registry import find_wire_or_server, provider_names
 
-        if value not in _DOCUMENTS:
+        if value not in DOCUMENTS:
             try:
                 find_wire_or_server(value, argument="")
             except InputError:
@@ -40,7 +82,7 @@ class _ExportFormat(options.ApiName):
         return f"known formats: {', '.join(self.known_names())}"
 
     def known_names(self) -> list[str]:
-        return [*_DOCUMENTS, *super().known_names()]
+        return [*DOCUMENTS, *super().known_names()]
 
 
 @options.command("export")
@@ -51,7 +93,7 @@ class _ExportFormat(options.ApiName):
     metavar="FORMAT",
     type=_ExportFormat(),
     required=True,
-    help="html, md, json, or the name of an API.",
+    help=f"{', '.join(DOCUMENTS)}, or the name of an API.",
 )
 @options.model_option
 @click.option("--out", metavar="FILE", help="Write to this file; a new file is readable by its owner only.")
@@ -66,8 +108,9 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     """
     import msgspec
 
-    if model is not None and form in _DOCUMENTS:
+    if model is not None and form in DOCUMENTS:
         raise click.UsageError("--model works only if --format is an API", click.get_current_context())
+    is_text = form in DOCUMENTS and DOCUMENTS[form].is_text
     with (
         user_store.connect() as store,
         open_export(store, (summary := store.get(store.find_id(id))), form, model) as (chunks, more),
@@ -83,10 +126,10 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
                 streams.write(msgspec.json.encode({"id": summary.id, "format": form, "out": out, **more}), b"\n")
         elif as_json:
             head = msgspec.json.encode({"id": summary.id, "format": form, **more})
-            body = _json_string(chunks) if form in ("html", "md") else chunks
+            body = _json_string(chunks) if is_text else chunks
             streams.write_all(chain((head[:-1], b',"body":'), body, (b"}\n",)))
         else:
-            is_shown = form in ("html", "md") and streams.is_terminal(sys.stdout)
+            is_shown = is_text and streams.is_terminal(sys.stdout)
             streams.write_all(_end_line(map(_sanitize, chunks) if is_shown else chunks))
 
 
@@ -123,7 +166,7 @@ def open_export(
 
     The store is read with the chunks of a document. A body is complete before the first chunk.
     """
-    if form not in _DOCUMENTS:
+    if form not in DOCUMENTS:
         from segue.store.body import MIN_MESSAGES, render_body
         from segue.store.segments import read_segments
         from segue.wire.registry import find_wire_or_server
@@ -135,20 +178,4 @@ def open_export(
         with render_body(read, form, model) as body:
             yield body.chunks(), {"report": body.report.to_dict()}
     else:
-        yield _render_document(store, summary, form), {}
-
-
-def _render_document(store: ConversationStore, summary: ConversationSummary, form: str) -> Iterable[bytes]:
-    if form == "json":
-        from segue.store.export import dump_events
-
-        return dump_events(summary, store.events(summary.id))
-    from segue.cli import providers
-    from segue.view.page import build_page
-
-    page = build_page(store, summary, providers.load().cost)
-    if form == "html":
-        from segue.view.html import render_html as render
-    else:
-        from segue.view.markdown import render_markdown as render
-    return (chunk.encode(errors="replace") for chunk in render(page))
+        yield DOCUMENTS[form].render(store, summary), {}

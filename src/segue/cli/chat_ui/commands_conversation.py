@@ -17,6 +17,7 @@ from segue.cli.chat_ui.commands_undo import stored_conversation
 from segue.cli.chat_ui.styles import format_table, truncate
 from segue.cli.compress import STRATEGIES
 from segue.cli.conversation_table import shorten_folder
+from segue.cli.export import DOCUMENTS, open_export
 from segue.errors import InputError
 from segue.view.format import format_ago, format_short
 from segue.view.sanitize import sanitize_line
@@ -30,7 +31,7 @@ _MAX_LISTED = 15
 _MAX_SUGGESTED = 30
 _MICRO = 1_000_000
 _FORCE = "--force"
-_FORMATS = {".html": "html", ".md": "md", ".json": "json"}
+_FORMATS = {document.suffix: name for name, document in DOCUMENTS.items()}
 
 
 # ----------------------------------------------------------------------------------------------------------- compress
@@ -114,7 +115,6 @@ async def _fork(chat: Chat, arguments: str) -> None:
 
 
 async def _export(chat: Chat, arguments: str) -> None:
-    from segue.cli.export import open_export
     from segue.cli.streams import replace_file
 
     store, log = stored_conversation(chat)
@@ -175,7 +175,7 @@ COMMANDS = (
     Command("fork", "continue in a copy", _fork, allowed_while_busy=False),
     Command(
         "export",
-        "export to a file (.md, .html, .json)",
+        f"export to a file ({', '.join(_FORMATS)})",
         _export,
         "[FILE [--force]]",
         suggestions=_suggest_files,
