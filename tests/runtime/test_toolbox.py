@@ -440,7 +440,7 @@ def test_installed_tools_and_those_that_do_not_load(monkeypatch):
     assert [each.name for each in tools] == ["everything", "todo"]
     assert len(problems) == 2
     assert "none (tools_of_somebody:none) is not a tool" in problems[0]
-    assert "gone (tools_of_nobody:x) can't be imported: ModuleNotFoundError" in problems[1]
+    assert "entry point gone of segue.tools: can't import tools_of_nobody:x: ModuleNotFoundError" in problems[1]
 
 
 class _Module:

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 import msgspec
 from msgspec import Struct
 
+from segue import entry_points
 from segue.bridge import aws
 from segue.bridge.addresses import is_local
 from segue.bridge.secret import Secret
@@ -131,9 +132,9 @@ class Endpoint(Struct, frozen=True):
 
 
 def catalogue(config: Config | None = None) -> dict[str, Provider]:
-    """Return all providers by name: the shipped ones, merged with the user's configuration."""
+    """Return all providers by name: the shipped and the installed ones, merged with the user's configuration."""
     providers = dict(_load_shipped())
-    for name, settings in (config or {}).items():
+    for name, settings in (*_load_installed().items(), *(config or {}).items()):
         row = validate_settings(name, settings)
         owner = next(
             (provider.name for provider in providers.values() if name in (provider.name, *provider.aliases)), name
@@ -149,6 +150,18 @@ def _load_shipped() -> Mapping[str, Provider]:
         models = {model: _parse_sizes(sizes) for model, sizes in row.get("models", {}).items()}
         shipped[name] = msgspec.convert({**row, "name": name, "models": models}, Provider)
     return shipped
+
+
+@cache
+def _load_installed() -> Config:
+    """Return the settings of the providers of installed packages, by the entry points `segue.providers`."""
+    installed: dict[str, Any] = {}
+    for name, entry in entry_points.find("segue.providers").items():
+        if name in _load_shipped():
+            raise InputError("segue has a provider of this name", path=f"entry point {name} of {entry.group}")
+        installed[name] = entry_points.load(entry, dict)
+        validate_settings(name, installed[name])
+    return installed
 
 
 def _parse_sizes(sizes: int | list[int]) -> dict[str, int]:

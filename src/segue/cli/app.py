@@ -15,7 +15,7 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
 
@@ -28,6 +28,9 @@ from segue.cli.streams import (
     one_line,
     print_message,
 )
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _INTEGER_ERROR = re.compile("is not a valid integer(?: range)?$")
 _TERMINATING_SIGNALS = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
@@ -102,15 +105,26 @@ def _exit_on_closed_pipe() -> Generator[None]:
         raise click.exceptions.Exit(CLOSED_PIPE) from None
 
 
+def _installed_commands() -> Mapping[str, EntryPoint]:
+    from segue.entry_points import find
+
+    return find("segue.commands")
+
+
 class Commands(click.Group):
     """The group of all commands, each imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(dict.fromkeys((*COMMANDS, *_installed_commands())))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            entry = _installed_commands().get(cmd_name)
+            if entry is None:
+                return None
+            from segue.entry_points import load
+
+            return load(entry, click.Command)
         command: click.Command = import_module(f"segue.cli.{COMMANDS[cmd_name].module}").command
         return command
 
@@ -119,18 +133,25 @@ class Commands(click.Group):
         for title, rows in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:<{_NAME_WIDTH}}", row.summary) for name, row in rows.items()])
+        entries = _installed_commands()
+        if added := [(f"{name:<{_NAME_WIDTH}}", entries[name].value) for name in entries if name not in COMMANDS]:
+            with formatter.section("Installed packages"):
+                formatter.write_dl(added)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            names = self.list_commands(ctx)
+            if args[0] in names:
+                return super().resolve_command(ctx, args)
             if len(args[0].split()) > 1:
                 # Several words in one argument are a prompt.
                 return super().resolve_command(ctx, ["run", *args])
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0].lower(), COMMANDS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
+            near = get_close_matches(args[0].lower(), names, 1)
+            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(names)}"
             ctx.fail(f"no such command '{args[0]}'; {hint}")
         return super().resolve_command(ctx, args)
 

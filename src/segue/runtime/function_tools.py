@@ -19,6 +19,7 @@ from typing import Annotated, Any, cast, get_args, get_origin, overload
 import msgspec
 
 from segue.canonical.blocks import Code, Media, Text
+from segue.entry_points import load
 from segue.errors import InputError
 from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Arguments, Context, Result, Tool, ToolError
 
@@ -301,11 +302,9 @@ def installed_tools(entries: Iterable[EntryPoint] | None = None) -> tuple[list[T
     problems: list[str] = []
     for entry in entry_points(group=_ENTRY_POINT_GROUP) if entries is None else entries:
         try:
-            loaded = entry.load()
-        except Exception as error:  # noqa: BLE001
-            problems.append(
-                f"the tools of {entry.name} ({entry.value}) can't be imported: {type(error).__name__}: {error}"
-            )
+            loaded = load(entry, object)
+        except InputError as error:
+            problems.append(str(error))
             continue
         values: Any = [loaded] if isinstance(loaded, Tool) else loaded
         if isinstance(values, (list, tuple)) and all(isinstance(each, Tool) for each in cast("list[Any]", values)):

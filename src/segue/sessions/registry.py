@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from segue import entry_points
 from segue.errors import unknown_name_error
 from segue.sessions.claude import ClaudeCode
 from segue.sessions.client import Client
@@ -16,18 +17,10 @@ from segue.sessions.pi import Pi
 from segue.sessions.qwen import QwenCode
 from segue.sessions.stored import SegueStore
 
-CLIENTS: Mapping[str, Client] = {
-    client.name: client
-    for client in (
-        ClaudeCode(),
-        Codex(),
-        GeminiCli(),
-        QwenCode(),
-        Opencode(),
-        Pi(),
-        SegueStore(),
-    )
-}
+_SHIPPED = (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), Opencode(), Pi(), SegueStore())
+_INSTALLED = (entry_points.load(entry, Client) for entry in entry_points.find("segue.clients").values())
+
+CLIENTS: Mapping[str, Client] = {client.name: client for client in (*_SHIPPED, *_INSTALLED)}
 
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
