@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import segue
 from segue.canonical.blocks import Media, Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
 from segue.render.constraints import PLACEHOLDER_SIGNATURE
@@ -314,8 +315,30 @@ def test_arguments_in_pieces_that_were_cut_off(finish: str | None) -> None:
     pieces = [{"functionCall": {"name": "f", "willContinue": True}}, _piece("$.a", stringValue="x", willContinue=True)]
     events, reply = read_chunks(*map(chunk, pieces), *([chunk(finish=finish)] if finish else []))
     (one,) = reply.calls
-    assert (one.broken, one.arguments, one.arguments_text) == (True, None, '{"a":"x"}')
+    assert (one.broken, one.arguments, one.arguments_text) == (True, None, '{"a":"x"')
     assert isinstance(events[-1], Finished if finish else Failed)
+
+
+@pytest.mark.parametrize("caller", ["gemini", "openai-chat"])
+def test_cut_off_call_is_never_complete(caller: str) -> None:
+    """A call with `willContinue` in its last part is cut off, in a whole reply as in a stream."""
+    declared = {"functionDeclarations": [{"name": "f"}]}
+    body: Body = {"contents": [{"role": "user", "parts": [{"text": "q"}]}], "tools": [declared]}
+    if caller != "gemini":
+        body = segue.convert(body, source="gemini", target=caller).body
+    made = segue.convert(body, source=caller, target="gemini", model="gemini-3-pro")
+    part = {"functionCall": {"name": "f", "args": {"a": 1}, "willContinue": True}}
+    with pytest.raises(RemoteProtocolError, match="not valid JSON"):
+        made.reply(chunk(part, finish="STOP"))
+    at_limit = chunk(part, finish="MAX_TOKENS")
+    whole = str(made.reply(at_limit))
+    assert "functionCall" not in whole
+    assert "tool_calls" not in whole
+    stream = made.stream()
+    stream.feed(sse(at_limit))
+    stream.close()
+    assert stream.reply is not None
+    assert [(call.broken, call.arguments_text) for call in stream.reply.calls] == [(True, '{"a":1')]
 
 
 @pytest.mark.parametrize("path", ["$.a[7]", "a b", "$.a.b", "$[0]", "$" + ".a" * 600, "$.a[99999999999999999999]"])

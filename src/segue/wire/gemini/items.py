@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never, cast
 
+import msgspec
 from msgspec import UNSET
 
 from segue.canonical.blocks import (
@@ -170,6 +171,18 @@ def _parse_call(part: JsonObject, model: str | None) -> Block:
         origin=parse_origin(inner, model, path),
         native=Native(API, part, intact),
     )
+
+
+def mark_cut_off(call: ToolCall) -> ToolCall:
+    """Return a call whose arguments would have continued, with their text up to there, which is not valid JSON."""
+    text = encode_json_text(call.arguments).removesuffix("}")
+    return msgspec.structs.replace(call, arguments=None, arguments_text=text, broken=True)
+
+
+def is_cut_off(call: ToolCall) -> bool:
+    """Return whether the arguments of a call in a whole reply would have continued."""
+    native = call.native
+    return native is not None and get_field(get_object(native.fragment, "functionCall"), "willContinue") is True
 
 
 def _parse_response(part: JsonObject, model: str | None) -> Block:

@@ -25,7 +25,14 @@ from segue.wire.gemini.fields import (
     get_text,
     object_or_none,
 )
-from segue.wire.gemini.items import GeminiContext, is_signature_of_next, parse_parts, render_parts
+from segue.wire.gemini.items import (
+    GeminiContext,
+    is_cut_off,
+    is_signature_of_next,
+    mark_cut_off,
+    parse_parts,
+    render_parts,
+)
 from segue.wire.json_values import require_object, unknown_fields
 from segue.wire.merge import intact_fragment
 from segue.wire.replies import has_client_calls, report_if_foreign_hosted
@@ -109,6 +116,10 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         blocks, _ = parse_parts(as_list(content.get("parts"), "parts"), model)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of this API: {error}") from None
+    complete = tuple(
+        mark_cut_off(block) if isinstance(block, ToolCall) and is_cut_off(block) else block for block in blocks
+    )
+    intact, blocks = complete == blocks, complete
     return Reply(
         blocks,
         finish=_parse_finish(get_field(candidate, "finishReason"), blocks) if candidates else "filter",
@@ -119,7 +130,7 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         raw_finish=get_text(candidate, "finishReason"),
         other_choices=max(0, len(candidates) - 1),
         unknown_fields=unknown_fields(candidate, _KNOWN_FIELDS),
-        native=Native(API, body),
+        native=Native(API, body, intact),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Native, Origin, Text, Thinking, ToolCall
-from segue.canonical.json import encode_json_sorted, encode_json_text, parse_json_object, to_plain_json
+from segue.canonical.json import encode_json_sorted, parse_json_object, to_plain_json
 from segue.canonical.request import Reply
 from segue.errors import InputError
 from segue.wire.gemini.capabilities import API
@@ -24,7 +24,7 @@ from segue.wire.gemini.fields import (
     get_text,
     object_or_none,
 )
-from segue.wire.gemini.items import parse_origin, parse_parts
+from segue.wire.gemini.items import mark_cut_off, parse_origin, parse_parts
 from segue.wire.gemini.reply import (
     parse_error,
     parse_reply,
@@ -32,6 +32,7 @@ from segue.wire.gemini.reply import (
 )
 from segue.wire.json_values import require_object
 from segue.wire.stream.deltas import TextBuffer
+from segue.wire.stream.events import arguments_text
 from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
 
 _TEXT_FIELDS = frozenset({"text", "thought"})
@@ -230,11 +231,9 @@ class GeminiReader(PayloadReader):
         }
         part = {**fragment, find_key(fragment, "functionCall"): {**inner, "args": partial.arguments}}
         self._parts[partial.part_index] = part
-        text = encode_json_text(partial.arguments)
-        self.add_input(partial.block_index, text)
         call = msgspec.structs.replace(partial.call, arguments=partial.arguments, native=Native(API, part))
-        if not ended:
-            call = msgspec.structs.replace(call, arguments=None, arguments_text=text, broken=True)
+        call = call if ended else mark_cut_off(call)
+        self.add_input(partial.block_index, arguments_text(call))
         self._emitted_calls[partial.part_index] = [call]
         self.emit_block_end(partial.block_index, call)
 
