@@ -1,0 +1,135 @@
+"""Compactions through running gateways: several workers, a restart, a store, and several clients."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from segue.emulator import Emulator, start
+from segue.gateway.client_keys import ClientKey, hash_key
+from tests.gateway.harness import model_of, running_gateway
+from tests.gateway.processes import Home
+
+FACTS = ("KESTREL-7", "OSPREY-9")
+TRIGGER = {"type": "compaction_trigger"}
+ASK = {"role": "user", "content": "And now?"}
+HOME = "openai-responses"
+ABROAD = ("kimi", "anthropic", "gemini", "mistral", "bedrock")
+TALK = [
+    {"role": "user", "content": f"Remember {FACTS[0]}."},
+    {"role": "assistant", "content": f"Noted, and {FACTS[1]}."},
+    {"role": "user", "content": "More."},
+]
+
+
+def post(url: str, items: list[Any], path: str = "/v1/responses", key: str = "any", **fields: Any) -> httpx2.Response:
+    body = {"model": "any", "input": items, "store": False, **fields}
+    return httpx2.post(f"{url}{path}", json=body, headers={"authorization": f"Bearer {key}"}, timeout=100)
+
+
+def compact(url: str, items: list[Any], **fields: Any) -> dict[str, Any]:
+    response = post(url, [*items, TRIGGER], **fields)
+    assert response.status_code == 200, response.text
+    (item,) = response.json()["output"]
+    assert item["type"] == "compaction"
+    return item
+
+
+def last_body(emulator: Emulator) -> dict[str, Any]:
+    record = emulator.requests[-1]
+    assert record.refused is None
+    assert record.body is not None
+    return dict(record.body)
+
+
+def assert_facts(emulator: Emulator, blobs: list[str]) -> None:
+    sent = json.dumps(last_body(emulator))
+    assert [sent.count(fact) for fact in FACTS] == [1, 1]
+    assert not [blob for blob in blobs if blob in sent]
+
+
+def test_facts_reach_every_upstream_and_the_item_comes_home(place: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        emulators = {api: stack.enter_context(start(api)) for api in (HOME, *ABROAD)}
+        home = Home(tmp_path / "home", emulators[HOME], model_of(HOME).partition("/")[2])
+        home.variables["AWS_REGION"] = "us-east-1"
+        with home.config.open("a") as file:
+            for api, emulator in emulators.items():
+                own = f'api = "{api}"\nbase_url = "{emulator.base_url}"\nkey_variable = "TEST_KEY"\n'
+                file.write(f"[providers.test-{api}]\n{own}")
+        options = ("-m", model_of(HOME), "--workers", "2", "--store", place)
+        with home.serve(*options, has_model=False) as gateway:
+            item = compact(gateway.url, TALK)
+        blob = item["encrypted_content"]
+        with home.serve(*options, has_model=False) as gateway:
+            for turn, api in enumerate(ABROAD):
+                assert home.run("route", model_of(api)).returncode == 0
+                assert post(gateway.url, [item, ASK], stream=turn % 2 == 1).status_code == 200
+                assert_facts(emulators[api], [blob])
+            # What segue itself made of it abroad is a text everywhere, at home, too.
+            own = compact(gateway.url, [item, ASK])
+            assert home.run("route", model_of(HOME)).returncode == 0
+            assert post(gateway.url, [item, ASK]).status_code == 200
+            assert last_body(emulators[HOME])["input"] == [item, ASK]
+            assert post(gateway.url, [own, ASK]).status_code == 200
+            assert own["encrypted_content"] not in json.dumps(last_body(emulators[HOME]))
+
+
+def test_only_the_client_that_compacted_gets_the_messages() -> None:
+    clients = [ClientKey(name, hash_key(name)) for name in ("ada", "bob")]
+    with running_gateway({HOME: "", "kimi": ""}, clients=clients) as gateway:
+        item = compact(gateway.url, TALK, key="ada")
+        blob = item["encrypted_content"]
+        for key, found in (("bob", 0), ("ada", 1)):
+            response = post(gateway.url, [item, ASK], key=key, model=model_of("kimi"))
+            assert response.status_code == 200, response.text
+            sent = json.dumps(last_body(gateway.emulators["kimi"]))
+            assert [sent.count(fact) for fact in FACTS] == [found, found]
+            assert blob not in sent
+            assert ("not available here" in sent) is not bool(found)
+
+
+@pytest.mark.parametrize("setting", [{"compaction_memory": False}, {"compaction_mb": 0.0001}])
+def test_what_is_not_remembered_is_lost_and_said(setting: dict[str, Any]) -> None:
+    with running_gateway({HOME: "", "kimi": ""}, **setting) as gateway:
+        item = compact(gateway.url, TALK)
+        response = post(gateway.url, [item, ASK], model=model_of("kimi"))
+        assert response.status_code == 200, response.text
+        sent = json.dumps(last_body(gateway.emulators["kimi"]))
+        assert "not available here" in sent
+        assert item["encrypted_content"] not in sent
+        assert post(gateway.url, [item, ASK]).status_code == 200
+        assert last_body(gateway.emulators[HOME])["input"] == [item, ASK]
+
+
+def test_wrong_items_get_the_providers_error_at_home_and_are_never_sent_abroad() -> None:
+    with running_gateway({HOME: "", "kimi": ""}) as gateway:
+        item, other = compact(gateway.url, TALK), compact(gateway.url, [{"role": "user", "content": "SECRET"}])
+        base, headers = gateway.emulators[HOME].base_url, {"authorization": "Bearer another"}
+        theirs = {"model": "gpt-5", "input": [*TALK, TRIGGER]}
+        foreign = httpx2.post(f"{base}/responses", json=theirs, headers=headers, timeout=100).json()["output"][0]
+        blob = item["encrypted_content"]
+        wrong = {
+            "forged": {**item, "encrypted_content": "gAAAAforged"},
+            "truncated": {**item, "encrypted_content": blob[:-12]},
+            "swapped": {**item, "encrypted_content": other["encrypted_content"]},
+            "another account's": foreign,
+        }
+        for name, sent in wrong.items():
+            refused = post(gateway.url, [sent, ASK])
+            assert refused.status_code == 400, name
+            assert refused.json()["error"]["code"] == "invalid_encrypted_content", name
+            assert post(gateway.url, [sent, ASK], model=model_of("kimi")).status_code == 200, name
+            assert sent["encrypted_content"] not in json.dumps(last_body(gateway.emulators["kimi"])), name
+        for number, items in enumerate(([TRIGGER, ASK], [*TALK, TRIGGER, TRIGGER])):
+            assert post(gateway.url, items).status_code == 400, number
+            assert post(gateway.url, items, model=model_of("kimi")).status_code == 400, number
+        assert post(gateway.url, TALK, "/v1/responses/compact", model=None).status_code == 400
+        # Nothing is lost by all that.
+        assert post(gateway.url, [item, ASK], model=model_of("kimi")).status_code == 200
+        assert_facts(gateway.emulators["kimi"], [blob])
