@@ -1,10 +1,10 @@
 """`make clients`: run the cells that have no result yet, then write docs/clients.md; then the same for moved sessions,
-for sessions that segue and their client read, and for clients whose provider fails.
+for sessions that segue and their client read, and for clients whose provider fails or that compact a conversation.
 
-`ONLY=claude.*.plain,*.kimi.cut-call,move.claude.*,read.codex.*,fault.codex.*` selects cells by pattern, `AGAIN=1` runs
-them in spite of their results, `JOBS=2` runs two at once, except for readings. `SEGUE_CLIENTS` is a `node_modules`
-folder with the clients; without it they are installed from npm. `--page` writes the pages only, `--record` the recorded
-runs for `make test`.
+`ONLY=claude.*.plain,move.claude.*,read.codex.*,fault.codex.*,compact.*` selects cells by pattern, `AGAIN=1` runs them
+in spite of their results, `JOBS=2` runs two at once, except for readings. `SEGUE_CLIENTS` is a `node_modules` folder
+with the clients; without it they are installed from npm. `--page` writes the pages only, `--record` the recorded runs
+for `make test`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,6 +24,7 @@ import msgspec
 from segue.sessions.registry import PROGRAMS
 from tests.clients import claude_readings, codex_readings
 from tests.clients.cells import list_cells
+from tests.clients.compactions import CompactionResult, list_compactions, run_compaction
 from tests.clients.damages import DAMAGES
 from tests.clients.faults import FaultResult, list_faults, run_fault
 from tests.clients.move_rows import MOVE_ROWS
@@ -60,8 +61,10 @@ def main() -> None:
         _run_moves(CACHE / "moves", patterns)
         _run_readings(CACHE / "readings", patterns)
         _run_faults(CACHE / "faults", patterns)
+        _run_compactions(CACHE / "compactions", patterns)
     if not patterns:
-        write_page(ROOT / "docs" / "clients.md", _load(results), _load_faults(CACHE / "faults"))
+        compactions = _load_compactions(CACHE / "compactions")
+        write_page(ROOT / "docs" / "clients.md", _load(results), _load_faults(CACHE / "faults"), compactions)
         write_moves_page(ROOT / "docs" / "client-moves.md", _load_moves(CACHE / "moves"))
     if patterns in ([], ["read.*"]):
         write_readings_page(ROOT / "docs" / "client-readings.md", _SCENARIOS, _load_readings(CACHE / "readings"))
@@ -153,28 +156,43 @@ def _run_readings(results: Path, patterns: Sequence[str]) -> None:
 
 
 def _run_faults(results: Path, patterns: Sequence[str]) -> None:
+    def run(label: str, name: str, upstream: str, installed: Installation) -> tuple[FaultResult, str]:
+        result = run_fault(name, upstream, installed, CACHE / "runs" / label)
+        return result, f"{result.requests} requests"
+
+    _run_labelled(results, patterns, {f"fault.{name}.{up}": (name, up) for name, up in list_faults()}, run)
+
+
+def _run_compactions(results: Path, patterns: Sequence[str]) -> None:
+    def run(label: str, name: str, way: str, installed: Installation) -> tuple[CompactionResult, str]:
+        result = run_compaction(name, way, installed, CACHE / "runs" / label)
+        return result, f"{result.compactions} compactions"
+
+    _run_labelled(results, patterns, {f"{name}.{way}": (name, way) for name, way in list_compactions()}, run)
+
+
+def _run_labelled(
+    results: Path,
+    patterns: Sequence[str],
+    cells: Mapping[str, tuple[str, str]],
+    run: Callable[[str, str, str, Installation], tuple[FaultResult | CompactionResult, str]],
+) -> None:
     results.mkdir(parents=True, exist_ok=True)
     installed = _find_installation()
 
-    def run(cell: tuple[str, str]) -> None:
-        name, upstream = cell
-        label = _name_fault(name, upstream)
-        result = run_fault(name, upstream, installed, CACHE / "runs" / label)
+    def run_one(label: str) -> None:
+        result, count = run(label, *cells[label], installed)
         (results / f"{label}.json").write_bytes(msgspec.json.format(msgspec.json.encode(result)))
         outcome = "right" if not result.problems else f"WRONG {result.problems[0]}"
-        print(f"{label:40} {result.seconds:6.1f} s, {result.requests} requests; {outcome}", flush=True)
+        print(f"{label:40} {result.seconds:6.1f} s, {count}; {outcome}", flush=True)
 
-    cells = [
-        cell
-        for cell in list_faults()
-        if not patterns or any(fnmatchcase(_name_fault(*cell), pattern) for pattern in patterns)
-        if os.environ.get("AGAIN") or not (results / f"{_name_fault(*cell)}.json").exists()
+    chosen = [
+        label
+        for label in cells
+        if not patterns or any(fnmatchcase(label, pattern) for pattern in patterns)
+        if os.environ.get("AGAIN") or not (results / f"{label}.json").exists()
     ]
-    _run_all(run, cells)
-
-
-def _name_fault(name: str, upstream: str) -> str:
-    return f"fault.{name}.{upstream}"
+    _run_all(run_one, chosen)
 
 
 def _record(patterns: Sequence[str]) -> None:
@@ -227,6 +245,10 @@ def _load_readings(results: Path) -> list[ReadingResult]:
 
 def _load_faults(results: Path) -> list[FaultResult]:
     return [msgspec.json.decode(file.read_bytes(), type=FaultResult) for file in sorted(results.glob("*.json"))]
+
+
+def _load_compactions(results: Path) -> list[CompactionResult]:
+    return [msgspec.json.decode(file.read_bytes(), type=CompactionResult) for file in sorted(results.glob("*.json"))]
 
 
 def _load(results: Path) -> list[Result]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.clients.cells import list_cells
+from tests.clients.compactions import COMPACTIONS, WAYS, CompactionResult
 from tests.clients.faults import FAULTS, FaultResult, list_faults
 from tests.clients.rows import CHANGED_MODELS, CLIENT_ROWS, UPSTREAMS
 from tests.clients.run import Cell, Result
@@ -43,13 +44,23 @@ _FAILURES = """
 What the client does when its provider fails, behind `segue serve`: the requests that reach the provider in all, and the
 texts that the client shows. A run is right if both are as here.
 """
+_COMPACTIONS = """
+## Compacted conversations
+
+The client compacts its conversation on the first provider, behind `segue serve --store`; before each later prompt
+`segue route` selects another one, at last OpenAI Responses, whose items are encrypted. A run is right if each later
+request has a fact that only the result of the first call had, no provider gets an encrypted item of another one or an
+item that segue made, none refuses a request, each command ran once, and the client ends without an error.
+"""
 _NOT_RUN = "not run"
 _SWITCH, _RESTART = "switch", "restart"
 
 
-def write_page(file: Path, results: Sequence[Result], faults: Sequence[FaultResult]) -> None:
+def write_page(
+    file: Path, results: Sequence[Result], faults: Sequence[FaultResult], compactions: Sequence[CompactionResult]
+) -> None:
     by_cell = {Cell(each.client, each.upstream, each.misbehaviour): each for each in results}
-    lines = [*_list_lines(by_cell), *_list_faults(faults), *_list_wrong(results)]
+    lines = [*_list_lines(by_cell), *_list_faults(faults), *_list_compactions(compactions), *_list_wrong(results)]
     file.write_text("\n".join(lines) + "\n")
 
 
@@ -119,12 +130,27 @@ def _list_faults(results: Sequence[FaultResult]) -> Iterator[str]:
             yield f"- {each.name} on `{each.upstream}`: {_first_line(each.problems[0])}"
 
 
+def _list_compactions(results: Sequence[CompactionResult]) -> Iterator[str]:
+    found = {(each.name, each.way): each for each in results}
+    yield _COMPACTIONS
+    yield _row("client", "compacts", *(", ".join(f"`{upstream}`" for upstream in way) for way in WAYS.values()))
+    yield _row(*["---"] * (len(WAYS) + 2))
+    for name, compaction in COMPACTIONS.items():
+        cells = (_format_cell(found.get((name, way))) for way in WAYS)
+        yield _row(compaction.client, compaction.title, *cells)
+    wrong = [each for each in results if each.problems]
+    if wrong:
+        yield ""
+        for each in wrong:
+            yield f"- {each.name}, {each.way}: {_first_line(each.problems[0])}"
+
+
 def _format_group(client: str, name: str, cells: Sequence[Cell], results: Mapping[Cell, Result]) -> str:
     found = [cell for cell in cells if (cell.client, cell.misbehaviour) == (client, name)]
     return "<br>".join(f"`{cell.upstream}` {_format_cell(results.get(cell))}" for cell in found)
 
 
-def _format_cell(result: Result | FaultResult | None) -> str:
+def _format_cell(result: Result | FaultResult | CompactionResult | None) -> str:
     if result is None:
         return _NOT_RUN
     return "**wrong**" if result.problems else "right"

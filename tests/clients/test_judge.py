@@ -176,7 +176,7 @@ def test_page_marks_cells_that_were_not_run(tmp_path: Path) -> None:
         Result("claude", "1.2.3", "kimi", PLAIN, [], 5, (5, 3), 1.0),
         Result("qwen", "1.2.3", "bedrock", "switch", [], 7, (7, 4), 1.0, {1: (2, 2), 2: (1, 1), 3: (3, 3)}),
     ]
-    write_page(file, results, [FaultResult("codex.quota", "1.2.3", "kimi", [], 1, 1.0)])
+    write_page(file, results, [FaultResult("codex.quota", "1.2.3", "kimi", [], 1, 1.0)], [])
     text = file.read_text()
     assert "1 of 1 runs are right; 89 of 90 cells were not run." in text
     assert "| back to `bedrock` | not run | not run | not run | 3 of 3 | not run |" in text
