@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from segue.errors import InputError
+from segue.sessions.any_provider import result_unit
 from segue.sessions.client import Draft, Place, Unit
 from segue.sessions.lines import decode_lines
-from segue.sessions.neutral import result_unit
 from segue.sessions.opencode import writer
 from segue.sessions.parsed_log import Line
 from segue.sessions.rendering import CLOSING_TEXT, split_body

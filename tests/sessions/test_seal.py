@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from segue.bridge.envelopes import EnvelopeKeys
-from segue.sessions.client import SessionFile
-from segue.sessions.marks import SEAL_KEY
+from segue.sessions.client import SEAL_KEY, SessionFile
 from segue.sessions.seal import has_seal, open_seal, strip_seals
 from tests.sessions.test_moves import IN_FILES, RECORDED
 from tests.sessions.test_way_home import PAIRS, signatures

@@ -14,9 +14,9 @@ import segue
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.canonical.blocks import ToolCall, ToolResponse, text_of
 from segue.sessions.client import Client, Place, SessionFile
+from segue.sessions.gemini_contents import unnest_media
 from segue.sessions.journeys import JourneyStore
 from segue.sessions.mover import Moved, Mover, Plan
-from segue.sessions.parts import unnest_media
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import Session, parse_session
 from tests.sessions import opencode_import

@@ -70,7 +70,7 @@ def _parse_input(data: bytes, source: str | None) -> tuple[_Save, dict[str, Any]
     from segue.errors import InputError
     from segue.sessions.logs import add_line_number, read_log
     from segue.sessions.parsed_log import ParsedLog
-    from segue.sessions.times import message_times
+    from segue.sessions.session import message_times
     from segue.store.export import KIND, load_events, save_events
     from segue.store.redaction import find_secret_fields
 

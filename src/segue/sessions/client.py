@@ -25,6 +25,13 @@ CANONICAL = "segue"
 REASONING_REMOVED = "reasoning of another client removed; it is restored when the session is moved back"
 """A line of the report of a move."""
 
+MARK_KEY = "segue"
+"""Marks a message or text that segue added."""
+PARENT_KEY = "segueParent"
+"""Names the session that this one was moved from, as `CLIENT:ID`."""
+SEAL_KEY = "segueSeal"
+"""Has a seal: the journey of the session."""
+
 
 class Place(Struct, frozen=True):
     """Where the clients of a user keep their files: the home folder, the variables, and the platform (as in `sys`).

@@ -10,8 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import Draft, Unit
-from segue.sessions.marks import PARENT_KEY, SEAL_KEY
+from segue.sessions.client import PARENT_KEY, SEAL_KEY, Draft, Unit
 from segue.sessions.parsed_log import find_bad_name
 from segue.store.base import format_time
 

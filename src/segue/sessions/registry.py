@@ -15,7 +15,7 @@ from segue.sessions.launched import Cline, Continue, Copilot, Llm
 from segue.sessions.opencode import Opencode
 from segue.sessions.pi import Pi
 from segue.sessions.qwen import QwenCode
-from segue.sessions.stored import SegueStore
+from segue.sessions.segue_client import SegueStore
 
 _SHIPPED = (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), Opencode(), Pi(), SegueStore())
 _INSTALLED = (entry_points.load(entry, Client) for entry in entry_points.find("segue.clients").values())

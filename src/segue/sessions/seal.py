@@ -20,8 +20,8 @@ from msgspec import Struct
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.canonical.json import encode_json
 from segue.errors import SegueError
+from segue.sessions.client import SEAL_KEY
 from segue.sessions.journeys import Journey, Stop, decode_stop, encode_stop
-from segue.sessions.marks import SEAL_KEY
 from segue.sessions.session import Entry, decode_entry, encode_entry
 
 _VERSION = 1

@@ -5,6 +5,7 @@ The client's own instructions and facts about the machine are not part of it: th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, cast
@@ -14,14 +15,13 @@ from msgspec import Struct
 
 from segue._conversation import Conversation
 from segue._literals import Api
-from segue.canonical.blocks import Message
+from segue.canonical.blocks import Message, Native
 from segue.canonical.codec import decode_message, encode_value, use_former_names
 from segue.canonical.json import encode_json_sorted
 from segue.errors import InputError
 from segue.sessions.client import CANONICAL, Client, SessionFile
 from segue.sessions.logs import add_line_number, read_log
 from segue.sessions.parsed_log import ParsedLog
-from segue.sessions.times import message_times
 
 LIST_KEYS = ("messages", "input", "contents")
 """The keys of the list of messages or items in a body, by API."""
@@ -81,6 +81,27 @@ def _read_entries(client: Client, log: ParsedLog) -> tuple[Entry, ...]:
     pairs = zip(chat.messages, at, strict=True)
     model = body.get("model")
     return tuple(Entry(message, client.name, time, model) for message, time in pairs if message.speaker != "system")
+
+
+def message_times(messages: Sequence[Message], log: ParsedLog) -> list[int | None]:
+    """Return a time for each message: that of its last log entry. Entries are matched by content."""
+    if not any(log.times):
+        return []
+    entries = cast("list[Any]", next(log.body[key] for key in ("messages", "input", "contents") if key in log.body))
+    times: dict[bytes, deque[int | None]] = {}
+    for entry, at in zip(entries, log.times, strict=True):
+        times.setdefault(encode_json_sorted(entry), deque()).append(at)
+    result: list[int | None] = []
+    for message in messages:
+        natives = [message.native, *(block.native for block in message.blocks)]
+        matching = [at for native in natives if (at := _take_time(native, times)) is not None]
+        result.append(max(matching, default=None))
+    return result
+
+
+def _take_time(native: Native | None, times: dict[bytes, deque[int | None]]) -> int | None:
+    queue = times.get(encode_json_sorted(native.fragment)) if native is not None and native.fragment else None
+    return queue.popleft() if queue else None
 
 
 def list_key(body: Any) -> str:

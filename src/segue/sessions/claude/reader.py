@@ -22,7 +22,7 @@ import msgspec
 from segue.errors import InputError
 from segue.sessions.claude.attachments import expand_entry, order_as_sent
 from segue.sessions.claude.entries import blocks_of, reply_id
-from segue.sessions.marks import MARK_KEY
+from segue.sessions.client import MARK_KEY
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
 from segue.sessions.values import object_of, string_of
 

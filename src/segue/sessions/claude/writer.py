@@ -12,9 +12,8 @@ from typing import Any
 from segue.canonical.ids import short_hash
 from segue.sessions.claude.display import display_result
 from segue.sessions.claude.reader import SYNTHETIC_MODEL
-from segue.sessions.client import Draft, Unit
+from segue.sessions.client import MARK_KEY, Draft, Unit
 from segue.sessions.lines import LineWriter
-from segue.sessions.marks import MARK_KEY
 
 _ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
 _USAGE = {

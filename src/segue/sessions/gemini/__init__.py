@@ -20,9 +20,9 @@ from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.gemini import reader
 from segue.sessions.gemini.writer import GeminiWriter, normalize_unit
+from segue.sessions.gemini_contents import API
 from segue.sessions.launch import Launch, LaunchContext, ModelSetting, Program, write_json
 from segue.sessions.parsed_log import Line
-from segue.sessions.parts import API
 from segue.sessions.values import object_of
 from segue.store.base import format_time
 

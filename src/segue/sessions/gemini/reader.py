@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import Struct
 
 from segue.errors import InputError
+from segue.sessions.gemini_contents import API, call_of, nest_media, parts_of, response_of, text_of
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, make_title
-from segue.sessions.parts import API, call_of, nest_media, parts_of, response_of, text_of
 from segue.sessions.values import list_of, object_of
 from segue.store.base import parse_time
 

@@ -10,11 +10,17 @@ from typing import Any
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import Draft
+from segue.sessions.client import MARK_KEY, Draft
 from segue.sessions.gemini.reader import IGNORED_PREFIXES, SHIELD
+from segue.sessions.gemini_contents import (
+    call_of,
+    response_of,
+    show_result,
+    strip_names,
+    strip_placeholder,
+    unnest_media,
+)
 from segue.sessions.lines import LineWriter, encode_lines
-from segue.sessions.marks import MARK_KEY
-from segue.sessions.parts import call_of, response_of, show_result, strip_names, strip_placeholder, unnest_media
 from segue.sessions.values import list_of, object_of
 from segue.store.base import format_time
 

@@ -24,10 +24,10 @@ from segue.canonical.blocks import Media
 from segue.canonical.json import encode_json
 from segue.errors import InputError
 from segue.sessions import files
+from segue.sessions.any_provider import AnyProviderClient, normalize_unit, objects_of
 from segue.sessions.client import Draft, Place, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program
-from segue.sessions.neutral import AnyProviderClient, normalize_unit, objects_of
 from segue.sessions.opencode import reader, writer
 from segue.sessions.opencode.database import Database, locate_database, parse_model, updated_at
 from segue.sessions.opencode.reader import decode

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from segue.sessions.neutral import objects_of
+from segue.sessions.any_provider import objects_of
 from segue.sessions.values import object_of
 
 Message = dict[str, Any]

@@ -12,8 +12,8 @@ from typing import Any
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.marks import MARK_KEY
-from segue.sessions.neutral import API, objects_of, result_unit, thinking_block
+from segue.sessions.any_provider import API, objects_of, result_unit, thinking_block
+from segue.sessions.client import MARK_KEY
 from segue.sessions.opencode.history import select_current, select_kept
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
 from segue.sessions.values import object_of, string_of

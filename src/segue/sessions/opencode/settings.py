@@ -14,8 +14,8 @@ from typing import Any, cast
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
+from segue.sessions.any_provider import objects_of
 from segue.sessions.client import Place
-from segue.sessions.neutral import objects_of
 from segue.sessions.opencode.database import Database, locate_database
 from segue.sessions.values import object_of, string_of
 

@@ -11,9 +11,8 @@ from typing import Any, cast
 
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
-from segue.sessions.client import Draft, Unit
-from segue.sessions.marks import MARK_KEY, PARENT_KEY, SEAL_KEY
-from segue.sessions.neutral import objects_of
+from segue.sessions.any_provider import objects_of
+from segue.sessions.client import MARK_KEY, PARENT_KEY, SEAL_KEY, Draft, Unit
 from segue.sessions.opencode.display import display_call
 from segue.sessions.opencode.history import select_kept
 from segue.sessions.opencode.reader import ADDED, decode, find_model

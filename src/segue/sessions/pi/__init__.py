@@ -16,10 +16,10 @@ import msgspec
 
 from segue.errors import InputError
 from segue.sessions import files
+from segue.sessions.any_provider import AnyProviderClient
 from segue.sessions.client import Draft, Place, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program, overlay
-from segue.sessions.neutral import AnyProviderClient
 from segue.sessions.parsed_log import Line
 from segue.sessions.pi import reader
 from segue.sessions.pi.writer import PiWriter

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from segue.errors import InputError
-from segue.sessions.marks import MARK_KEY
-from segue.sessions.neutral import API, objects_of, result_unit, thinking_block
+from segue.sessions.any_provider import API, objects_of, result_unit, thinking_block
+from segue.sessions.client import MARK_KEY
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, make_title
 from segue.sessions.values import object_of, string_of
 

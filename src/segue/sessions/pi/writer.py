@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from segue.sessions.client import Draft, Unit
+from segue.sessions.any_provider import objects_of
+from segue.sessions.client import MARK_KEY, Draft, Unit
 from segue.sessions.lines import LineWriter
-from segue.sessions.marks import MARK_KEY
-from segue.sessions.neutral import objects_of
 from segue.sessions.pi.reader import VERSION, find_model
 from segue.sessions.values import object_of
 from segue.store.base import format_time

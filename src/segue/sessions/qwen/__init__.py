@@ -17,9 +17,9 @@ from segue.processes import is_running
 from segue.sessions import files
 from segue.sessions.client import Client, Draft, Place, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
+from segue.sessions.gemini_contents import API, strip_placeholder
 from segue.sessions.launch import MODEL, Launch, LaunchContext, Program, write_json
 from segue.sessions.parsed_log import Line
-from segue.sessions.parts import API, strip_placeholder
 from segue.sessions.qwen import reader
 from segue.sessions.qwen.writer import QwenWriter
 

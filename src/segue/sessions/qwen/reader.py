@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from segue.errors import InputError
+from segue.sessions.gemini_contents import API, parts_of, text_of
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
-from segue.sessions.parts import API, parts_of, text_of
 from segue.sessions.values import list_of, object_of
 
 _TYPES = ("user", "assistant", "tool_result")

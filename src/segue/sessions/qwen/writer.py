@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from segue.sessions.client import Draft
+from segue.sessions.client import MARK_KEY, Draft
+from segue.sessions.gemini_contents import call_of, response_of, show_result, strip_placeholder
 from segue.sessions.lines import LineWriter, decode_lines
-from segue.sessions.marks import MARK_KEY
-from segue.sessions.parts import call_of, response_of, show_result, strip_placeholder
 from segue.sessions.qwen.reader import is_record
 from segue.sessions.values import object_of
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from segue.errors import InputError
+from segue.sessions.any_provider import AnyProviderClient
 from segue.sessions.client import Draft, Place, SessionFile
 from segue.sessions.excerpt import read_excerpt
 from segue.sessions.launch import Launch, LaunchContext, Program
-from segue.sessions.neutral import AnyProviderClient
 
 from . import reader
 from .writer import AcmeWriter

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.errors import InputError
-from segue.sessions.neutral import API
+from segue.sessions.any_provider import API
 from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
 
 KIND = "acme"
