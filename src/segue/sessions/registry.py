@@ -17,10 +17,20 @@ from segue.sessions.pi import Pi
 from segue.sessions.qwen import QwenCode
 from segue.sessions.segue_client import SegueStore
 
-_SHIPPED = (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), Opencode(), Pi(), SegueStore())
 _INSTALLED = (entry_points.load(entry, Client) for entry in entry_points.find("segue.clients").values())
-
-CLIENTS: Mapping[str, Client] = {client.name: client for client in (*_SHIPPED, *_INSTALLED)}
+CLIENTS: Mapping[str, Client] = {
+    client.name: client
+    for client in (
+        ClaudeCode(),
+        Codex(),
+        GeminiCli(),
+        QwenCode(),
+        Opencode(),
+        Pi(),
+        SegueStore(),
+        *_INSTALLED,
+    )
+}
 
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
