@@ -86,7 +86,7 @@ def _find_start(draft: Draft) -> int | None:
     if start:
         draft.report.add(
             "dropped",
-            f"{start} messages not sent: the compaction after them stands for them",
+            f"compaction: the {f'{start:,} messages' if start > 1 else 'message'} before it not sent",
             subject="compaction",
             level="note",
         )
