@@ -12,9 +12,11 @@ import segue
 from segue._conversation import Conversation
 from segue.bridge.providers import Endpoint, Secret
 from segue.canonical.blocks import ToolResponse
+from segue.canonical.request import Options
 from segue.emulator import Emulator, start
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
 from segue.runtime.events import Event
+from segue.runtime.model_limits import ModelLimits
 from segue.runtime.provider_client import ProviderClient, RetryPolicy
 from segue.runtime.routing import Fixed, Route
 from segue.runtime.scheduler import Limits
@@ -24,6 +26,7 @@ from segue.runtime.toolbox import Toolbox
 from segue.wire.registry import WIRES
 
 _LIMITS = Limits()
+_OPTIONS = Options()
 APIS = [row.name for row in segue.formats() if row.kind != "text"]
 TEXT_PARAMETERS = {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]}
 
@@ -100,6 +103,8 @@ async def open_harness(
     seed: int = 0,
     approve: Approver | None = None,
     limits: Limits = _LIMITS,
+    options: Options = _OPTIONS,
+    sizes: ModelLimits | None = None,
 ) -> AsyncGenerator[Harness]:
     """A session over one provider for each script."""
     events: list[Event] = []
@@ -123,8 +128,14 @@ async def open_harness(
         session = Session(
             log if log is not None else InMemoryLog(Conversation()),
             route(endpoints),
-            SessionServices(client=upstream, toolbox=Toolbox(tools, folder), on_event=record_event, approve=approve),
-            SessionSettings(debug=True, limits=limits),
+            SessionServices(
+                client=upstream,
+                toolbox=Toolbox(tools, folder),
+                on_event=record_event,
+                approve=approve,
+                sizes=sizes or ModelLimits(),
+            ),
+            SessionSettings(debug=True, limits=limits, options=options),
         )
         try:
             yield Harness(providers, session, events)

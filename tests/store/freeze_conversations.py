@@ -44,7 +44,7 @@ def add_all_wires(kept: StoredConversation) -> None:
         for call in reply.calls:
             found = [f"found by {wire}", {"n": [1, 2.5, None]}, (Text("see"), PICTURE, Code("print()", "python"))]
             kept.add_result(call, found[number % 3], error=number % 4 == 3)
-        kept.switch(wire, MODELS[wire], provider="here")
+        kept.switch(wire, MODELS[wire], provider=f"my {wire}")
     kept.add_reply(reply_body("anthropic", text="So it is."))
 
 
