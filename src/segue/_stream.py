@@ -20,6 +20,7 @@ from segue.render.report import Report
 from segue.reply import (
     SentRequest,
     find_model_fields,
+    map_reply,
     render_reply,
     report_dropped,
     require_call_names,
@@ -156,6 +157,7 @@ class ReplyStream:
         self._request_report = report
         self._sent = sent
         self._source = source
+        self._turn_key = turn_key
         self._parser = sent.wire.open_stream(turn_key)
         self._parser.set_limits(limits)
         self._extractor: TextExtractor | None = sent.build_extractor(self.report, turn_key)
@@ -214,7 +216,7 @@ class ReplyStream:
             return b""
         self._closed = True
         self._close_run()
-        self.reply = reply = self._sent.with_defaults(self._parser.close())
+        self.reply = reply = self._read_reply()
         data = self._render_events(self._parser.events())
         if self._mapper.failure is not None:
             self._renderer.render(self._mapper.usage)
@@ -241,8 +243,11 @@ class ReplyStream:
             self._closed = True
             self._close_run()
             with suppress(RemoteProtocolError):
-                self.reply = self._sent.with_defaults(self._parser.close())
+                self.reply = self._read_reply()
         return self._render_failure(_to_api_error(error, retry=retry))
+
+    def _read_reply(self) -> Reply:
+        return map_reply(self._sent.with_defaults(self._parser.close()), self._sent, turn_key=self._turn_key)
 
     def _render_failure(self, error: ApiError) -> bytes:
         fitted = fit_error(error, self._source, is_same_api=not self._sent.is_cross_api)

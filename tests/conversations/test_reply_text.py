@@ -8,8 +8,8 @@ import pytest
 
 import segue
 from segue.wire.registry import WIRES
-from tests.conversations.build import call
-from tests.conversations.replies import chat_reply
+from tests.conversations.build import call, output_text, part_text
+from tests.conversations.replies import anthropic_reply, bedrock_reply, chat_reply, gemini_reply, responses_reply
 from tests.conversations.reply_shapes import encode_stream, request_of, stream_payloads
 from tests.each import for_each
 from tests.streams.chat_events import chunk
@@ -70,6 +70,8 @@ def test_tags_of_the_template_are_no_text(name: str, caller: str) -> None:
     assert _read(whole) == _read(streamed)
     # Anthropic's and AWS's clients get no reasoning that others made.
     assert _read(whole) in ((thinking, text, calls), ("", text, calls))
+    assert stream.reply is not None
+    assert _read(stream.reply) == (thinking, text, calls)
     assert whole.finish == streamed.finish == ("tool_calls" if calls else "stop")
 
 
@@ -111,3 +113,62 @@ def test_reasoning_before_a_call_is_not_the_answer(caller: str) -> None:
     streamed, whole = segue.assemble(data, caller), WIRES[caller].parse_reply(converted.reply(body))
     assert whole.text == streamed.text == ""
     assert whole.finish == streamed.finish == "tool_calls"
+
+
+def _reply_of_text(api: str, text: str) -> dict[str, Any]:
+    match WIRES[api].base_api:
+        case "anthropic":
+            return anthropic_reply({"type": "text", "text": text})
+        case "bedrock":
+            return bedrock_reply({"text": text})
+        case "gemini":
+            return gemini_reply(part_text(text))
+        case "openai-responses":
+            return responses_reply(output_text(text, "msg_1"))
+        case _:
+            return chat_reply(content=text)
+
+
+HERMES_CALL = '<tool_call>\n{"name": "read_file", "arguments": {"path": "a"}}\n</tool_call>'
+KIMI_CALL = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>"
+    '{"path": "a"}<|tool_call_end|><|tool_calls_section_end|>'
+)
+# The model, the tool format, and the text of the reply.
+HOME_TEXTS = {
+    "reasoning": ("gpt-5", "hermes", "<think>Hm.</think>\n\nHi."),
+    "reasoning alone": ("gpt-5", "hermes", "<think>Hm.</think>"),
+    "reasoning without an end": ("gpt-5", "hermes", "<think>Hi."),
+    "reasoning and a call": ("gpt-5", "hermes", f"<think>Hm.</think>Hi.{HERMES_CALL}"),
+    "call": ("gpt-5", "hermes", HERMES_CALL),
+    "text like reasoning": ("gpt-5", "auto", "<think>Hm.</think>Hi."),
+    "text like reasoning, and a call that leaked": ("kimi-k2", "auto", f"<think>Hm.</think>Hi.{KIMI_CALL}"),
+    "call that leaked": ("kimi-k2", "auto", f"Hi.{KIMI_CALL}"),
+}
+
+
+@pytest.mark.parametrize("name", HOME_TEXTS)
+@for_each("api", WIRES)
+def test_text_at_home_says_the_same_whole_and_streamed(name: str, api: str) -> None:
+    """Reasoning, calls and texts, the reason of the end, and the findings, byte by byte."""
+    model, tool_format, text = HOME_TEXTS[name]
+    converted = segue.convert(request_of(api), source=api, target=api, model=model, tool_format=tool_format)
+    body = _reply_of_text(api, text)
+    whole = WIRES[api].parse_reply(converted.reply(body))
+    assert converted.reply_report is not None
+    stream, parser = converted.stream(), WIRES[api].open_stream("")
+    data = encode_stream(api, stream_payloads(api, body))
+    parser.feed(b"".join(stream.feed(data[at : at + 1]) for at in range(len(data))) + stream.close())
+    streamed = parser.close()
+    assert list(map(_shape, streamed.blocks)) == list(map(_shape, whole.blocks))
+    assert (streamed.finish, streamed.raw_finish) == (whole.finish, whole.raw_finish)
+    assert _messages(stream.report) == _messages(converted.reply_report)
+
+
+def _messages(report: segue.Report) -> list[tuple[str, ...]]:
+    return sorted((finding.kind, finding.level, finding.message, finding.subject or "") for finding in report.findings)
+
+
+def _shape(block: segue.Block) -> tuple[str, ...]:
+    names = ("text", "signature", "name", "arguments_text")
+    return type(block).__name__, *(str(getattr(block, name, None) or "") for name in names)

@@ -143,7 +143,8 @@ class AnthropicStreamRenderer(BlockRenderer):
         return bool(text)
 
     def render_finish(self, event: Finished) -> bytes:
-        reason = "max_tokens" if self.has_broken_call else string_or_none(self.response_fields.get("stop_reason"))
+        own_reason = self.response_fields.get("stop_reason") if event.raw_finish else None
+        reason = "max_tokens" if self.has_broken_call else string_or_none(own_reason)
         delta: JsonObject = {
             "stop_reason": reason
             or render_stop_reason(event.finish, event.stop_sequence, self._last_whole, has_calls=self.has_calls),

@@ -137,7 +137,8 @@ class BedrockStreamRenderer(BlockRenderer):
         return bool(text.strip())
 
     def render_finish(self, event: Finished) -> bytes:
-        reason = "max_tokens" if self.has_broken_call else string_or_none(self.response_fields.get("stopReason"))
+        own_reason = self.response_fields.get("stopReason") if event.raw_finish else None
+        reason = "max_tokens" if self.has_broken_call else string_or_none(own_reason)
         stop: JsonObject = {
             "stopReason": reason or render_stop_reason(event.finish, event.stop_sequence, has_calls=self.has_calls),
             **{key: self.response_fields[key] for key in _STOP_FIELDS[1:] if self.response_fields.get(key) is not None},

@@ -173,13 +173,15 @@ class GeminiStreamRenderer(StreamRenderer):
         if isinstance(block, ToolCall) and block.broken:
             self.report.add("dropped", f"incomplete call of {block.name} dropped: it was cut off", subject=block.name)
             return
-        for client_block in [block] if self._same_api else blocks_for_client(block, self.context):
+        # Same-API, a call found in the text is not the API's own.
+        is_own = self._same_api and (not isinstance(block, ToolCall) or block.native is not None)
+        for client_block in [block] if is_own else blocks_for_client(block, self.context):
             if isinstance(client_block, Thinking) and is_signature_of_next(client_block):
                 yield from self._queue_parts([])
                 self._signature = client_block
                 continue
             if isinstance(client_block, ToolCall) and client_block.kind != "hosted":
-                first = not self._has_calls and not self._same_api
+                first = not self._has_calls and not is_own
                 if first and self._signature is None and needs_signature(client_block):
                     self._signature = placeholder_signature()
                 self._has_calls = True

@@ -354,7 +354,9 @@ class BlockRenderer(StreamRenderer):
     def _end_thinking(self, block: Thinking) -> bytes:
         start = b""
         if not self._started:
-            if not self.same_api and not self.blocks_for_client(block):
+            # Same-API, reasoning found in the text is not the API's own.
+            is_own = self.same_api and block.origin.provider == self.api
+            if not is_own and not self.blocks_for_client(block):
                 return b""
             if block.encrypted is not None:
                 return self.render_encrypted(block)

@@ -12,7 +12,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id, hash_tool_id
-from segue.canonical.request import Finish, Reply, Tool
+from segue.canonical.request import Reply, Tool
 from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.json_values import object_or_none
@@ -215,16 +215,15 @@ class TextExtractor:
                 self._extract_from_reasoning(out)
                 if event.finish == "stop":
                     self._repeat_open_thought(out)
-                out.append(msgspec.structs.replace(event, finish=self._finish(event.finish)))
+                if self.found_calls and event.finish == "stop":
+                    event = msgspec.structs.replace(event, finish="tool_calls", raw_finish=None)
+                out.append(event)
             case _:
                 if isinstance(event, ReplyStart):
                     self._model = event.model
                 elif isinstance(event, Failed):
                     self._end_text(out)
                 out.append(event)
-
-    def _finish(self, finish: Finish) -> Finish:
-        return "tool_calls" if self.found_calls and finish == "stop" else finish
 
     def _take_index(self) -> int:
         number, self._next_index = self._next_index, self._next_index + 1
