@@ -22,7 +22,9 @@ def serve(pages: list[str]) -> None:
                 send(message["id"], pages[min(listed, len(pages) - 1)])
                 listed += 1
             case "tools/call":
-                send(message["id"], message["params"]["arguments"].get("answer", '"result": {"content": []}'))
+                arguments = message["params"]["arguments"]
+                print(arguments.get("noise", ""), end="")
+                send(message["id"], arguments.get("answer", '"result": {"content": []}'))
             case _ if "id" in message:
                 send(message["id"], '"error": {"code": -32601, "message": "unknown"}')
             case _:

@@ -122,7 +122,9 @@ def test_a_server_that_dies_is_started_again_with_the_next_call(tmp_path):
     async def play():
         async with running(tmp_path) as servers:
             for _ in range(2):
-                with pytest.raises(ToolError, match="the MCP server trial has ended; its last words: last words"):
+                with pytest.raises(
+                    ToolError, match="the MCP server trial has ended; last line of its stderr: last words"
+                ):
                     await tool(servers, "dies").run({}, Context(tmp_path))
                 assert (await tool(servers, "add").run({"a": 1, "b": 2}, Context(tmp_path))).content == "3"
             # Without a call that succeeds in between it comes to an end.

@@ -12,46 +12,17 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from segue.runtime import mcp_process
 from segue.runtime.mcp import McpServers, parse_servers
-from segue.runtime.mcp_process import LineSplitter, run_server
+from segue.runtime.mcp_process import run_server
 from segue.runtime.tool_types import Context, ToolError
 from segue.runtime.tools import shell_process
 
 SCRIPT = Path(__file__).with_name("mcp_odd_server.py")
 LIST = '"result": {"tools": [{"name": "good", "inputSchema": {"type": "object"}}]}'
-
-
-@given(st.lists(st.binary(max_size=12).map(lambda text: text.replace(b"a", b"\n")), max_size=12))
-def test_chunks_become_lines(chunks: list[bytes]) -> None:
-    splitter = LineSplitter(1_000)
-    lines = [line for chunk in chunks for line in splitter.split(chunk)]
-    assert lines == b"".join(chunks).split(b"\n")[:-1]
-
-
-def test_short_chunks_are_kept_in_compact_memory() -> None:
-    splitter = LineSplitter(10**9)
-    tracemalloc.start()
-    try:
-        for _ in range(100_000):
-            assert splitter.split(bytes(bytearray(b"ab"))) == []
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    finally:
-        tracemalloc.stop()
-    assert splitter.split(b"\ny") == [b"ab" * 100_000]
-
-
-@pytest.mark.parametrize("chunks", [[b"12345\n"], [b"1", b"2345", b"\n"], [b"\n\n12345\n1"], [b"1\n123", b"45"]])
-def test_the_length_of_a_line_is_limited(chunks: list[bytes]) -> None:
-    allowed = LineSplitter(5)
-    assert [line for chunk in chunks for line in allowed.split(chunk)] == b"".join(chunks).split(b"\n")[:-1]
-    splitter = LineSplitter(4)
-    with pytest.raises(ValueError, match="the message is larger than 4 bytes"):
-        list(map(splitter.split, chunks))
 
 
 def run_with_server(tmp_path: Path, page: str, play: Callable[[McpServers], Coroutine[Any, Any, None]]) -> None:
@@ -71,7 +42,7 @@ def run_with_server(tmp_path: Path, page: str, play: Callable[[McpServers], Coro
 
 
 def test_a_message_above_the_limit_ends_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_process, "_MAX_BYTES", 100_000)
+    monkeypatch.setattr(mcp_process, "MAX_BYTES", 100_000)
 
     async def play(servers: McpServers) -> None:
         good: Any = servers.tools()[0]
@@ -89,12 +60,43 @@ def test_a_message_above_the_limit_ends_the_connection(tmp_path: Path, monkeypat
 
 
 def test_a_list_above_the_limit_is_a_problem_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_process, "_MAX_BYTES", 4_000)
+    monkeypatch.setattr(mcp_process, "MAX_BYTES", 4_000)
 
     async def play(servers: McpServers) -> None:
         assert servers.problems == {"odd": "the message is larger than 4,000 bytes"}
 
     run_with_server(tmp_path, f'"result": {{"tools": [], "x": "{"x" * 5_000}"}}', play)
+
+
+def test_a_line_is_read_in_compact_memory_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server never ends its line: what was read of it is kept once, and dropped with the connection."""
+    monkeypatch.setattr(mcp_process, "MAX_BYTES", 2_000_000)
+    errors: list[str] = []
+
+    async def run() -> None:
+        command = [sys.executable, "-c", "import os\nwhile True: os.write(1, b'x' * 50_000)"]
+        async with run_server(command, tmp_path, dict(os.environ), deque(), errors.append) as (reading, _):
+            tracemalloc.start()
+            with pytest.raises(anyio.EndOfStream):
+                await reading.receive()
+
+    try:
+        asyncio.run(run())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert errors == ["the message is larger than 2,000,000 bytes"]
+    assert peak < 10_000_000
+
+
+def test_lines_that_are_no_messages_do_not_delay_the_next_call(tmp_path: Path) -> None:
+    async def play(servers: McpServers) -> None:
+        good: Any = servers.tools()[0]
+        noise = "\n" * 20_000 + "{}\n" * 1_000
+        answer = '"result": {"content": [{"type": "text", "text": "a"}]}'
+        assert (await good.run({"answer": answer, "noise": noise}, Context(tmp_path))).content == "a"
+
+    run_with_server(tmp_path, LIST, play)
 
 
 def test_cancelling_a_start_leaves_no_open_file(tmp_path: Path) -> None:

@@ -22,17 +22,14 @@ from msgspec import Struct
 from segue.errors import InputError
 from segue.runtime.environ import child_environment
 from segue.runtime.masking import protect_process_memory
-from segue.runtime.mcp_tools import Declaration, LeftOut, ToolPage, make_tools
-from segue.runtime.mcp_transport import parse_results, parsed_result
+from segue.runtime.mcp_tools import Declaration, LeftOut, convert_tools, make_tools
 from segue.runtime.tool_types import Arguments, Context, Result, Tool, ToolError
 
 if TYPE_CHECKING:
     import mcp
-    from mcp.client.session import MessageHandlerFnT
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _MAX_PAGES = 50
-_BAD_HEADER = "its x-mcp-header annotations are invalid"
 _MAX_RESTARTS = 3
 _STOP_TIMEOUT = 10.0
 _CALL_TIMEOUT = 120.0
@@ -98,6 +95,7 @@ class ServerConnection:
         self._connecting = asyncio.Lock()
         self._stderr_lines: deque[str] = deque(maxlen=20)
         self._transport_errors: deque[str] = deque(maxlen=1)
+        self._refused: list[LeftOut] = []
 
     # -------------------------------------------------------------------------------------------------------- lifecycle
 
@@ -154,7 +152,7 @@ class ServerConnection:
         """Open the connection, update the tools on changes, and close the connection. Never raises."""
         try:
             async with AsyncExitStack() as stack:
-                client = await stack.enter_async_context(_make_client(await self._transport(stack), self._on_message))
+                client = await stack.enter_async_context(self._make_client(await self._transport(stack)))
                 self.tools, self.left_out = await self._list_tools(client)
                 self._client = client
                 stack.push_async_callback(_cancel_and_wait, asyncio.create_task(self._subscribe(client)))
@@ -233,8 +231,18 @@ class ServerConnection:
         on_error = self._transport_errors.append
         return run_server([command, *server.args], folder, environment, self._stderr_lines, on_error)
 
+    def _make_client(self, transport: Any) -> mcp.Client:
+        from mcp import Client
+
+        from segue.runtime.mcp_messages import drop_invalid
+
+        def on_drop(name: str, reason: str) -> None:
+            self._refused.append(LeftOut(name, reason))
+
+        return Client(drop_invalid(transport, on_drop), message_handler=self._on_message, cache=None)
+
     def _last_stderr_line(self) -> str:
-        return f"; its last words: {self._stderr_lines[-1][:300]}" if self._stderr_lines else ""
+        return f"; last line of its stderr: {self._stderr_lines[-1][:300]}" if self._stderr_lines else ""
 
     # ------------------------------------------------------------------------------------------------------------ tools
 
@@ -244,18 +252,17 @@ class ServerConnection:
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(_MAX_PAGES):
-            listed = await client.list_tools(cursor=cursor)
-            page: ToolPage = parsed_result(listed)
-            # The SDK drops tools with invalid `x-mcp-header` annotations.
-            usable = {tool.name for tool in listed.tools}
-            declared += [tool for tool in page.tools if tool.name in usable]
-            left_out += page.left_out
-            left_out += [LeftOut(repr(tool.name), _BAD_HEADER) for tool in page.tools if tool.name not in usable]
+            self._refused.clear()
+            page = await client.list_tools(cursor=cursor)
+            usable, unusable = convert_tools(page.tools)
+            declared += usable
+            left_out += [*self._refused, *unusable]
+            # Servers write the end of the list also as an empty cursor.
             cursor = page.next_cursor
-            if cursor is None or cursor in seen:
+            if not cursor or cursor in seen:
                 break
             seen.add(cursor)
-        if cursor is not None:
+        if cursor:
             left_out.append(LeftOut("all further tools", f"the list does not end after {len(seen)} pages"))
         server = self._server
         tools, repeated = make_tools(
@@ -268,6 +275,8 @@ class ServerConnection:
         return tools, (*left_out, *repeated)
 
     async def _call(self, tool: str, arguments: Arguments, context: Context) -> Result:
+        from segue.runtime.mcp_results import convert_result
+
         client = await self._get_client()
         seconds = self._server.timeout or context.time_limit or _CALL_TIMEOUT
 
@@ -282,7 +291,7 @@ class ServerConnection:
         except Exception as error:  # noqa: BLE001
             raise ToolError(self._call_error(error)) from None
         self._restarts = 0
-        return parsed_result(result)
+        return convert_result(result)
 
     def _call_error(self, error: Exception) -> str:
         """Return the error text of a failed call. If the server has ended, marks it for a restart."""
@@ -308,12 +317,6 @@ class ServerConnection:
         return self._client
 
 
-def _make_client(transport: Any, on_message: MessageHandlerFnT) -> mcp.Client:
-    from mcp import Client
-
-    return Client(parse_results(transport), message_handler=on_message, cache=None)
-
-
 def _tool_signatures(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
     """Return the declared parts of the tools, for comparison."""
     return [(tool.name, tool.description, tool.parameters) for tool in tools]
@@ -330,8 +333,12 @@ def _error_text(error: BaseException) -> str:
             return f"there is no command {error.filename}"
         case InputError():
             return str(error)
+        case ValueError():
+            from segue.runtime.mcp_messages import describe_error
+
+            return f"the response is invalid: {describe_error(error)[:500]}"
         case _:
-            return (str(error).strip() or type(error).__name__).partition("\n")[0][:500]
+            return " ".join(str(error).split())[:500] or type(error).__name__
 
 
 # The SDK logs warnings about servers; without a handler, logging would print them to the terminal.

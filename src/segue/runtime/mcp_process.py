@@ -1,7 +1,8 @@
 """An MCP server that runs as a process (extra `mcp`): each line of its stdin and stdout is a message.
 
-Lines are read in linear time, up to a limit. No process that the server started outlives it, and none outlives segue.
-Its stderr never reaches the terminal; the last lines are kept.
+It replaces the SDK's `stdio_client`, which has no limit for a line, does not end the processes that a server leaves in
+other groups, and needs a file for stderr. Here, no process that the server started outlives it, and none outlives
+segue. Its stderr never reaches the terminal; the last lines are kept.
 """
 
 from __future__ import annotations
@@ -17,11 +18,9 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from segue.runtime.mcp_messages import parse_message
+from segue.runtime.mcp_messages import MAX_BYTES, parse_line
 from segue.runtime.tools.shell_process import SupervisedProcess
-from segue.wire.limits import DEFAULT_LIMITS
 
-_MAX_BYTES = DEFAULT_LIMITS.bytes
 _CHUNK = 65_536
 _FLUSH_SECONDS = 0.5
 _LAST_LINES_SECONDS = 0.2
@@ -30,31 +29,6 @@ _CLOSE_SECONDS = 2.0
 
 _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 _Outgoing = MemoryObjectReceiveStream[SessionMessage]
-
-
-class LineSplitter:
-    """Splits chunks of bytes into lines, in linear time."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        # A buffer and not a list of chunks, each of which would take the memory of an object.
-        self._line = bytearray()
-
-    def split(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that are complete with this chunk; `ValueError` for a line above the limit."""
-        lines: list[bytes] = []
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            self._add(end)
-            lines.append(bytes(self._line))
-            self._line.clear()
-        self._add(rest)
-        return lines
-
-    def _add(self, part: bytes) -> None:
-        if len(self._line) + len(part) > self._limit:
-            raise ValueError(f"the message is larger than {self._limit:,} bytes")
-        self._line += part
 
 
 @asynccontextmanager
@@ -72,7 +46,7 @@ async def run_server(
     `stderr_lines` gets the lines of its stderr, `on_error` the reason why its messages are no longer read.
     """
     environment = get_default_environment() | dict(environment)
-    process = await SupervisedProcess.start(command, folder, environment)
+    process = await SupervisedProcess.start(command, folder, environment, max_line=MAX_BYTES)
     incoming, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     messages = asyncio.create_task(_read_messages(process, incoming, on_error))
@@ -99,26 +73,15 @@ async def run_server(
 async def _read_messages(process: SupervisedProcess, incoming: _Incoming, on_error: Callable[[str], None]) -> None:
     """Send the messages to `incoming` until it is closed, then discard them, so that the server does not block."""
     assert process.stdout is not None
-    splitter = LineSplitter(_MAX_BYTES)
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError), incoming:
-        while chunk := await process.stdout.read(_CHUNK):
-            try:
-                lines = splitter.split(chunk)
-            except ValueError as error:
-                on_error(str(error))
-                process.kill()
-                break
-            for line in lines:
-                await incoming.send(_parse_line(line))
+        try:
+            async for line in process.stdout:
+                await incoming.send(parse_line(line))
+        except ValueError:
+            on_error(f"the message is larger than {MAX_BYTES:,} bytes")
+            process.kill()
     while await process.stdout.read(_CHUNK):
         pass
-
-
-def _parse_line(line: bytes) -> SessionMessage | Exception:
-    try:
-        return SessionMessage(parse_message(line))
-    except ValueError as error:
-        return error
 
 
 async def _write_messages(process: SupervisedProcess, outgoing: _Outgoing, incoming: _Incoming) -> None:

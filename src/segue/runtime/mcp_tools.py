@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -18,13 +18,16 @@ from segue.canonical.json import encode_json, to_plain_json
 from segue.errors import InputError, shorten_message
 from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Arguments, Context, Result, Tool
 from segue.runtime.toolbox import find_schema_error
-from segue.wire.json_values import json_type_name, object_or_none, require_object, require_string, string_or_none
+from segue.wire.json_values import require_object
+
+if TYPE_CHECKING:
+    import mcp_types
 
 _MAX_NAME = 64
 _MAX_SERVER_NAME = 256
 _MAX_DESCRIPTION = 4_000
 _MAX_SCHEMA_BYTES = 256_000
-_HINTS = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "openWorldHint": "open-world"}
+_HINTS = {"read_only_hint": "read-only", "destructive_hint": "destructive", "open_world_hint": "open-world"}
 
 CallFunction = Callable[[str, Arguments, Context], Awaitable[Result]]
 
@@ -48,57 +51,32 @@ class LeftOut(Struct, frozen=True):
         return f"{self.name} ({self.reason})"
 
 
-class ToolPage(Struct, frozen=True):
-    """One page of a server's tool list."""
-
-    tools: tuple[Declaration, ...]
-    left_out: tuple[LeftOut, ...]
-    next_cursor: str | None
-
-
-def parse_tools(result: Mapping[str, Any]) -> ToolPage:
-    """Parse the result of `tools/list`."""
-    tools: list[Declaration] = []
+def convert_tools(tools: Iterable[mcp_types.Tool]) -> tuple[list[Declaration], list[LeftOut]]:
+    """Convert the tools of a page."""
+    declared: list[Declaration] = []
     left_out: list[LeftOut] = []
-    entries: object = result.get("tools")
-    if not isinstance(entries, list):
-        left_out.append(LeftOut("all tools", f"a list was expected, not {json_type_name(entries)}"))
-        entries = []
-    for position, entry in enumerate(cast("list[object]", entries)):
+    for tool in tools:
         try:
-            tools.append(_parse_declaration(entry))
+            declared.append(_convert_tool(tool))
         except InputError as error:
-            left_out.append(LeftOut(_find_name(entry) or f"tool {position + 1}", shorten_message(str(error))))
-    # Servers write the end of the list also as an empty cursor.
-    return ToolPage(tuple(tools), tuple(left_out), string_or_none(result.get("nextCursor")) or None)
+            left_out.append(LeftOut(shorten_message(repr(tool.name)), shorten_message(str(error))))
+    return declared, left_out
 
 
-def _parse_declaration(entry: object) -> Declaration:
-    tool = require_object(entry)
-    name = require_string(tool.get("name"), "name")
-    if not 0 < len(name) <= _MAX_SERVER_NAME:
-        raise InputError(f"1 to {_MAX_SERVER_NAME} characters were expected, not {len(name)}", path="name")
-    declared = require_object(tool.get("inputSchema"), "inputSchema")
-    schema = require_object(to_plain_json({"type": "object", "properties": {}, **declared}))
-    if schema["type"] != "object":
-        raise InputError('the type must be "object"', path="inputSchema.type")
+def _convert_tool(tool: mcp_types.Tool) -> Declaration:
+    if not 0 < len(tool.name) <= _MAX_SERVER_NAME:
+        raise InputError(f"1 to {_MAX_SERVER_NAME} characters were expected, not {len(tool.name)}", path="name")
+    schema = require_object(to_plain_json({"properties": {}, **tool.input_schema}))
     if (size := len(encode_json(schema))) > _MAX_SCHEMA_BYTES:
         raise InputError(f"{size:,} bytes; the limit is {_MAX_SCHEMA_BYTES:,}", path="inputSchema")
     if error := find_schema_error(schema):
         raise InputError(error, path="inputSchema")
-    description = string_or_none(tool.get("description")) or string_or_none(tool.get("title")) or name
-    annotations = object_or_none(tool.get("annotations")) or {}
     return Declaration(
-        cast("str", to_plain_json(name)),
-        cast("str", to_plain_json(description[:_MAX_DESCRIPTION])),
+        tool.name,
+        (tool.description or tool.title or tool.name)[:_MAX_DESCRIPTION],
         schema,
-        tuple(text for key, text in _HINTS.items() if annotations.get(key) is True),
+        tuple(text for key, text in _HINTS.items() if getattr(tool.annotations, key, None)),
     )
-
-
-def _find_name(entry: object) -> str | None:
-    name = string_or_none((object_or_none(entry) or {}).get("name"))
-    return name and shorten_message(repr(name))
 
 
 def make_tools(

@@ -67,8 +67,9 @@ class SupervisedProcess:
         argv: Sequence[str],
         folder: Path,
         environment: Mapping[str, str],
+        max_line: int = _CHUNK,
     ) -> Self:
-        """Start a command; `OSError` if that is not possible."""
+        """Start a command; `OSError` if that is not possible. `max_line` limits `readline` of its output."""
         loop = asyncio.get_running_loop()
         own, other = socket.socketpair()
         with other:
@@ -79,7 +80,7 @@ class SupervisedProcess:
                 raise
             try:
                 transport, protocol = await loop.subprocess_exec(
-                    lambda: _Protocol(limit=_CHUNK, loop=loop),
+                    lambda: _Protocol(limit=max_line, loop=loop),
                     sys.executable,
                     *_SUPERVISOR,
                     str(other.fileno()),
