@@ -55,7 +55,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak compare bench frameworks clients suites recorded sdks templates pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak compare bench frameworks clients suites mcp recorded sdks templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,10 @@ clients: setup ## run eight coding clients from npm behind the gateway, then wri
 # Separate from `make test`: it needs npm and runs for half an hour. A cell with a result is not run again.
 suites: $(SUITES)/ready-$(HERE) ## run suites of other projects (LangChain, AI SDK, SDK helpers) behind the gateway, then write docs/suites.md (ONLY=…)
 	@$(SUITES)/bin/python -m tests.suites $(ARGS)
+
+# Separate from `make test`: it needs npm.
+mcp: setup ## call tools of MCP servers from npm and PyPI, of both generations of the protocol
+	@$(BIN)/python -m tests.mcp_servers
 
 # Separate from `make test`: the recordings are a checkout of pydantic/pydantic-ai, and do not enter this repository.
 recorded: setup ## judge segue by recorded traffic: RECORDINGS=DIR, a checkout of pydantic-ai (ARGS="--only …")

@@ -8,7 +8,7 @@ import json
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -126,9 +126,8 @@ def check(method, result):
     dropped = []
     result = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result}
     check_result(result, lambda name, reason: dropped.append(LeftOut(name, reason)))
-    for version in KNOWN_PROTOCOL_VERSIONS[-2:]:
-        parsed: Any = methods.parse_server_result(method, version, result)
-    return parsed, dropped
+    *_, parsed = (methods.parse_server_result(method, version, result) for version in KNOWN_PROTOCOL_VERSIONS[-2:])
+    return cast("Any", parsed), dropped
 
 
 def read_tools(entries):
@@ -137,7 +136,7 @@ def read_tools(entries):
     return declared, [*dropped, *left_out]
 
 
-def read_result(**result):
+def read_result(**result) -> Any:
     return convert_result(check("tools/call", result)[0])
 
 
