@@ -176,7 +176,7 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "images": "condition: with images, or without",
             "reasoning": "condition: reasoning is requested, or not",
             "model": "name or pattern of the client's model",
-            "name": "in logs, metrics and totals; if left out, the pattern and a number",
+            "name": "in logs, metrics and totals; if left out, the pattern",
             "balance": "which target comes first",
             "caller": "the client's dialect of Chat Completions",
             "cache": "mark what providers can cache; `keep`: only what the client marks",

@@ -78,6 +78,11 @@ def shorten_quoted(message: str) -> str:
     )
 
 
+def mask_quoted(message: str) -> str:
+    """Return a message without its quoted values, which may be parts of a conversation."""
+    return _QUOTED_VALUE.sub("…", message)
+
+
 def shorten_message(message: str) -> str:
     """Return a message with its long quoted values, long words and its middle shortened; most are returned unchanged.
 

@@ -118,7 +118,7 @@ class Shell:
         self.route = Route("route", targets, **route)
         options = {} if limits is None else {"limits": limits}
         self.bridge = Bridge(
-            Router(self._find, lambda: models),
+            Router(self._find, lambda _client: models),
             keys=keys,
             now=now,
             random=lambda size: next(numbers).to_bytes(size),

@@ -111,7 +111,7 @@ def test_paths_can_not_forge_a_line() -> None:
         wait_until(lambda: gateway.log.count("\n") == 2)
         first, second = gateway.log.splitlines()
         assert '"/a\\nreq_1; 200; x"' in first
-        assert len(second) < 500
+        assert len(second) < 800
 
 
 def test_long_paths_are_refused() -> None:
@@ -195,10 +195,13 @@ def test_a_log_or_usage_file_that_can_not_be_written_fails_no_request(tmp_path: 
 
 def test_the_number_of_counters_is_bounded() -> None:
     metrics = Metrics()
-    for number in range(5000):
-        metrics.add_request(api="openai-chat", route=f"r{number}", target=f"t{number}", status=200, seconds=1)
+    for number in range(9000):
+        record = RequestRecord(
+            "id", "POST", "/", api="openai-chat", route=f"r{number}", target=f"t{number}", status=200
+        )
+        metrics.add_request(record)
     text = metrics.render()
-    assert text.count("\n") < 1100
+    assert text.count("\n") < 5100
     assert 'segue_requests_total{api="openai-chat",route="other",status="200",target="other"} 4000' in text
 
 

@@ -96,7 +96,7 @@ def test_sdks_raise_their_exceptions(sdk: str) -> None:
         for key, status, text in (
             ("wrong", 401, "a valid client key is needed"),
             ("key-few", 404, "does not allow the model 'any'"),
-            ("key-full", 429, "full has reached its requests a minute"),
+            ("key-full", 429, "full has reached its limit of 1 request a minute"),
         ):
             with pytest.raises(expected[status]) as raised:
                 ask(gateway.url, key)

@@ -75,7 +75,7 @@ class Bridge:
         if too_large is not None:
             return ErrorRelay(caller.wire, own_error(413, too_large, caller.wire))
         if api_path.operation in ("models", "model"):
-            return ModelsRelay(self._settings, caller, path.partition("?")[2])
+            return ModelsRelay(self._settings, caller, path.partition("?")[2], client)
         if api_path.operation in ("retrieve", "items", "delete"):
             return StoredResponseRelay(self._settings, caller, client)
         if api_path.operation == "compact":
@@ -85,6 +85,8 @@ class Bridge:
         try:
             route = self._find_route(caller, client)
         except InputError as error:
+            if caller.model is None:
+                return ErrorRelay(caller.wire, _missing_model_error(caller.wire))
             return ErrorRelay(caller.wire, own_error(404, str(error), caller.wire, "unknown-model"), error)
         if route.caller is not None:
             caller = msgspec.structs.replace(caller, wire=WIRES[route.caller])

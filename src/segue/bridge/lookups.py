@@ -16,6 +16,7 @@ from segue.bridge.envelopes import entry_keys
 from segue.bridge.http_requests import count_request
 from segue.bridge.listings import (
     COUNTERS,
+    ModelEntry,
     count_body,
     estimate_tokens,
     parse_count_request,
@@ -72,12 +73,12 @@ class ErrorRelay(LocalRelay):
 class ModelsRelay(LocalRelay):
     """A request for the list of models, or for one of them."""
 
-    def __init__(self, settings: RelaySettings, caller: Caller, query: str) -> None:
+    def __init__(self, settings: RelaySettings, caller: Caller, query: str, client: str) -> None:
         super().__init__(caller.wire)
-        self.actions = self.guard(lambda: self._respond(settings, caller, query))
+        self.actions = self.guard(lambda: self._respond(settings.router.models(client), caller, query))
 
-    def _respond(self, settings: RelaySettings, caller: Caller, query: str) -> list[Action]:
-        api, entries = caller.api_path.api, settings.router.models()
+    def _respond(self, entries: tuple[ModelEntry, ...], caller: Caller, query: str) -> list[Action]:
+        api = caller.api_path.api
         if caller.api_path.operation == "models":
             return self.respond_json(render_models(api, entries, for_codex=_MODEL_LIST_QUERY in parse_qs(query)))
         name = caller.model or ""

@@ -72,6 +72,8 @@ class Relay(ABC):
         """The failures after which another target took the request over."""
         self.invalid: InputError | None = None
         """Why the caller's request was rejected."""
+        self.rejection: ApiError | None = None
+        """The error with which segue itself rejected the request."""
         self.is_done = False
         self._on_entries: Callable[[Mapping[str, bytes]], list[Action]] | None = None
 
@@ -182,7 +184,13 @@ class Relay(ABC):
 
     def respond_error(self, error: ApiError) -> list[Action]:
         self.is_done = True
+        self.reject(error)
         return respond_error(self.wire, error)
+
+    def reject(self, error: ApiError) -> None:
+        """Record an error response that is not that of a provider."""
+        if self.error is None:
+            self.rejection = error
 
     def respond_json(self, body: Mapping[str, object]) -> list[Action]:
         self.is_done = True

@@ -483,6 +483,7 @@ class ReplyRelay(Relay):
     def respond_error(self, error: ApiError) -> list[Action]:
         if not (self._has_head or self._is_event(error)):
             return super().respond_error(error)
+        self.reject(error)
         return self._end_stream(self._render_stream_error(error))
 
     def _is_event(self, error: ApiError) -> bool:

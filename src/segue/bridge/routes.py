@@ -86,10 +86,10 @@ class Route(Struct, frozen=True):
 
 
 class Router(Struct, frozen=True):
-    """Finds the route of a request, and lists the models for `GET /v1/models`.
+    """Finds the route of a request, and lists the models that a client can use.
 
     `find` raises `InputError` for a model that has no route.
     """
 
     find: Callable[[RouteQuery], Route]
-    models: Callable[[], tuple[ModelEntry, ...]] = lambda: ()
+    models: Callable[[str], tuple[ModelEntry, ...]] = lambda client: ()

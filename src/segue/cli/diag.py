@@ -16,6 +16,8 @@ from segue.cli import options, streams, user_store
 if TYPE_CHECKING:
     from segue.cli.diagnosis import Diagnosis
 
+REQUEST_PREFIX = "req_"
+"""The ids that a gateway gives to requests begin with this."""
 _COLOURS = {"accepted": "green", "refused": "red"}
 
 
@@ -38,16 +40,25 @@ def command(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Show the request after a turn and the cause of each finding.
+    """Show the request after a turn and the cause of each finding; or one request of a gateway.
 
     TURN is a turn key or a number: 1 is the first turn, 0 the state before it; the default is the latest state. Each
     finding is listed under the layer that caused it: canonical state (what happened), rendering (what this target
     accepts), projection (how its API encodes it). Exit code 1: the provider would reject the body.
 
+    With the id of a gateway's request, which begins with req_, its line in the usage file is shown; TURN can be another
+    file of `segue serve`: usage, or a log as text or JSON.
+
     \b
       segue diag 1nfm
+      segue diag req_8c1f0d6a52b7e394 gateway.log
       segue diag 1nfm 3 --to anthropic --model claude-sonnet-4-5
     """
+    if id.startswith(REQUEST_PREFIX):
+        from segue.cli.request_lines import print_request
+
+        print_request(id, turn, as_json=as_json)
+        return
     from segue.cli.diagnosis import diagnose
     from segue.redaction import redact, redact_values
 

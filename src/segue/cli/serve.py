@@ -219,11 +219,9 @@ def load_routes(
 
 
 def _print_opening(server: GatewayServer, note: str | None) -> None:
-    from segue.bridge.provider_errors import missing_key_error
-
     models = ", ".join(server.describe()["models"]) or "passthrough routes"
     streams.print_message(f"serving {models} on {server.url}; Ctrl-C stops it")
     if note is not None:
         streams.print_message(note)
-    for message in dict.fromkeys(missing_key_error(target).message for target in server.table.targets_without_key):
-        streams.print_message(f"{message}; requests for it go to the next target, or fail")
+    for problem in server.problems:
+        streams.print_message(f"{problem}; requests for it go to the next target, or fail")

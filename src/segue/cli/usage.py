@@ -37,11 +37,8 @@ def command(file: str | None, *, as_json: bool) -> None:
     from segue.cli.providers import Providers
     from segue.gateway.usage import read_usage
 
-    table, loaded = load_settings()
-    name = file or table.usage
-    if name is None:
-        raise BadInputError("no usage file: name one, or set usage in [gateway]")
-    with _open_lines(file or str(Path(name).expanduser())) as lines:
+    _, loaded = load_settings()
+    with open_lines(find_usage_file(file)) as lines:
         report = read_usage(lines, Providers(loaded).cost)
     if as_json:
         import msgspec
@@ -55,8 +52,18 @@ def command(file: str | None, *, as_json: bool) -> None:
         streams.print_message(f"left out {format_count(report.bad_lines, 'line')} that can't be read")
 
 
+def find_usage_file(file: str | None) -> str:
+    """Return this file, else that of the configuration."""
+    from segue.cli.gateway_settings import load_settings
+
+    name = file or load_settings()[0].usage
+    if name is None:
+        raise BadInputError("no usage file: name one, or set usage in [gateway]")
+    return file or str(Path(name).expanduser())
+
+
 @contextmanager
-def _open_lines(file: str) -> Generator[Iterable[bytes]]:
+def open_lines(file: str) -> Generator[Iterable[bytes]]:
     if file == streams.STDIO:
         yield sys.stdin.buffer
         return

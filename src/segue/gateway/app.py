@@ -107,16 +107,9 @@ class Gateway:
         finally:
             self._metrics.active -= 1
             record.seconds = time.monotonic() - started
-            if record.api:
-                self._metrics.add_request(
-                    api=record.api,
-                    route=record.route,
-                    target=record.target,
-                    status=record.status,
-                    seconds=record.seconds,
-                )
-                self._metrics.add_findings(record.findings)
             if response.is_logged:
+                self._metrics.add_request(record)
+                self._metrics.add_findings(record.findings)
                 self._log.write(record)
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, response: Response) -> None:
@@ -124,11 +117,14 @@ class Gateway:
         path = _raw_path(scope)
         query: str = scope["query_string"].decode("latin-1")
         refusal = self._host_check.check(headers)
+        if refusal is not None and (probe := self._control.answer_probe(scope["method"], path, headers)) is not None:
+            await response.send_local(probe)
+            return
         if refusal is not None:
-            await response.send_error(refusal.status, refusal.message)
+            await response.send_error(refusal.status, refusal.message, reason=refusal.reason)
             return
         if len(path) > _MAX_PATH:
-            await response.send_error(414, f"the path has more than {_MAX_PATH:,} characters")
+            await response.send_error(414, f"the path has more than {_MAX_PATH:,} characters", reason="path")
             return
         if self._control.is_change(scope["method"], path, headers):
             await self._change(headers, receive, response)
@@ -138,13 +134,17 @@ class Gateway:
             await response.send_local(local)
             return
         if headers.get("upgrade", "").strip().lower() == "websocket":
-            await response.send_error(426, "WebSocket connections are not supported here; send POST requests")
+            await response.send_error(
+                426, "WebSocket connections are not supported here; send POST requests", reason="websocket"
+            )
             return
         keys = find_keys(headers, query)
         admission, client_key = await self._clients.admit(keys)
         response.record.client = admission.client
         if isinstance(admission, Denied):
-            await response.send_error(admission.status, admission.message, retry_after=admission.retry_after)
+            await response.send_error(
+                admission.status, admission.message, reason=admission.reason, retry_after=admission.retry_after
+            )
             return
         # A route that passes the client's credentials on gets those for the provider, not the client key.
         vendor_keys = tuple(key for key in keys if key != client_key)

@@ -75,7 +75,7 @@ class ControlApi:
                 nonce = headers.get(NONCE_HEADER)
                 return LocalResponse(200, _TEXT, b"ok\n" if nonce is None else prove_token(self._token, nonce).encode())
             case "GET", "/readyz":
-                return _json(200, {"status": "ready", **(self._status() if self._may_read(headers) else {})})
+                return self._report_readiness(show_all=self._may_read(headers))
             case "GET", "/metrics" if self._may_read(headers):
                 return LocalResponse(200, _PROMETHEUS, self._metrics.render().encode("utf-8", "replace"))
             case "GET", "/metrics":
@@ -86,6 +86,21 @@ class ControlApi:
                 return _json(401, {"error": "a control call needs the token of the gateway"}, is_logged=True)
             case _:
                 return None
+
+    def answer_probe(self, method: str, path: str, headers: Mapping[str, str]) -> LocalResponse | None:
+        """Return the response for a probe by any name of this machine: it shows neither models nor proofs."""
+        match method, path:
+            case "GET", "/healthz" if NONCE_HEADER not in headers:
+                return LocalResponse(200, _TEXT, b"ok\n")
+            case "GET", "/readyz":
+                return self._report_readiness(show_all=False)
+            case _:
+                return None
+
+    def _report_readiness(self, *, show_all: bool) -> LocalResponse:
+        status = self._status()
+        state = status["status"]
+        return _json(503 if state == "not-ready" else 200, status if show_all else {"status": state})
 
     def change(self, body: bytes) -> LocalResponse:
         """Change the models, or load the configuration again, as the body requests."""

@@ -30,6 +30,7 @@ class Refusal(Struct, frozen=True):
 
     status: int
     message: str
+    reason: str
 
 
 class HostCheck:
@@ -43,10 +44,10 @@ class HostCheck:
         """Return the refusal of a request by its headers; None if it is let in."""
         host = _host_name(headers.get("host", ""))
         if host is None or not (host in self._hosts or is_local(f"http://{_bracket(host)}")):
-            return Refusal(421, f"the host {headers.get('host', '')!r} is not served here")
+            return Refusal(421, f"the host {headers.get('host', '')!r} is not served here", "host")
         origin = headers.get("origin")
         if origin is not None and origin.lower().rstrip("/") not in self._origins:
-            return Refusal(403, f"requests from {origin!r} are not allowed")
+            return Refusal(403, f"requests from {origin!r} are not allowed", "origin")
         return None
 
 

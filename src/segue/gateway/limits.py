@@ -23,6 +23,8 @@ class Denied(Struct, frozen=True):
     message: str
     client: str = ""
     retry_after: float | None = None
+    reason: str = ""
+    """The reason in the log and the metrics; without one, the kind of the error."""
     is_busy: bool = False
     """Whether another request of the client has to end first."""
 
@@ -54,12 +56,16 @@ class Limits(Protocol):
 def find_denial(client: ClientKey, counts: UseCounts) -> Denied | None:
     """Return why a request of a client with these uses is denied; None if it is within the limits."""
     name = client.name
-    if client.concurrent is not None and counts.open >= client.concurrent:
-        return Denied(429, f"{name} has {counts.open} requests open, the limit", name, _OPEN_WAIT, is_busy=True)
-    if client.requests_per_minute is not None and counts.requests >= client.requests_per_minute:
-        return Denied(429, f"{name} has reached its requests a minute", name, WINDOW - counts.oldest_request)
-    if client.tokens_per_minute is not None and counts.tokens >= client.tokens_per_minute:
-        return Denied(429, f"{name} has reached its tokens a minute", name, WINDOW - counts.oldest_tokens)
+    concurrent, requests, tokens = client.concurrent, client.requests_per_minute, client.tokens_per_minute
+    if concurrent is not None and counts.open >= concurrent:
+        message = f"{name} has {counts.open} requests open, and its limit is {concurrent}"
+        return Denied(429, message, name, _OPEN_WAIT, "concurrent", is_busy=True)
+    if requests is not None and counts.requests >= requests:
+        message = f"{name} has reached its limit of {requests:,} request{'s' * (requests > 1)} a minute"
+        return Denied(429, message, name, WINDOW - counts.oldest_request, "requests-a-minute")
+    if tokens is not None and counts.tokens >= tokens:
+        message = f"{name} has reached its limit of {tokens:,} tokens a minute"
+        return Denied(429, message, name, WINDOW - counts.oldest_tokens, "tokens-a-minute")
     return None
 
 

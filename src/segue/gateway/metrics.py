@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from segue.canonical.request import Usage
+from segue.gateway.request_log import RequestRecord
 
 Labels = tuple[tuple[str, str], ...]
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-_MAX_SERIES = 1000
-_CHOSEN_LABELS = ("route", "target")
+_MAX_SERIES = 5000
+_CHOSEN_LABELS = ("route", "target", "client", "group")
 _HELP = {
-    "segue_requests_total": ("counter", "Requests by API, route, target and status."),
+    "segue_requests_total": ("counter", "Requests by API, route, target, status, client and group."),
+    "segue_rejected_total": ("counter", "Requests that the gateway itself rejected, by reason, client and group."),
     "segue_tokens_total": ("counter", "Tokens by target and kind: input, output, cache_read, cache_write, reasoning."),
     "segue_findings_total": ("counter", "Findings of conversions by level."),
     "segue_fallbacks_total": ("counter", "Requests that were answered by another target than the first."),
@@ -51,18 +53,28 @@ class Metrics:
         self.active = 0
         self.store_up: bool | None = None
 
-    def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Add to a counter. Routes and targets can be names that clients chose, so their number is bounded."""
+    def count(self, name: str, amount: float = 1, /, **labels: str) -> None:
+        """Add to a counter; labels without a value are left out.
+
+        Routes and targets can be names that clients chose, so their number is bounded.
+        """
         values = self._values[name]
-        key = tuple(sorted(labels.items()))
+        key = tuple(sorted((label, value) for label, value in labels.items() if value))
         if key not in values and len(values) >= _MAX_SERIES:
             key = tuple((label, "other" if label in _CHOSEN_LABELS else value) for label, value in key)
         values[key] += amount
 
-    def add_request(self, *, api: str, route: str, target: str, status: int, seconds: float) -> None:
-        self.count("segue_requests_total", api=api, route=route, target=target, status=str(status))
-        self._seconds += seconds
-        self._buckets[sum(seconds > limit for limit in _BUCKETS)] += 1
+    def add_request(self, record: RequestRecord) -> None:
+        """Count a request that has ended, also one that was rejected."""
+        who: dict[str, str] = {"client": record.client, "group": record.group}
+        status = str(record.status)
+        self.count(
+            "segue_requests_total", api=record.api, route=record.route, target=record.target, status=status, **who
+        )
+        if record.reason:
+            self.count("segue_rejected_total", reason=record.reason, **who)
+        self._seconds += record.seconds
+        self._buckets[sum(record.seconds > limit for limit in _BUCKETS)] += 1
 
     def add_usage(self, target: str, usage: Usage) -> None:
         for kind in ("input", "output", "cache_read", "cache_write", "reasoning"):

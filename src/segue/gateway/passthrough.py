@@ -57,6 +57,12 @@ class Passthrough:
     def replace(self, routes: tuple[PassthroughRoute, ...]) -> None:
         self._routes = routes
 
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Why routes can't be served, by their names."""
+        keyed = (route for route in self._routes if route.settings.auth == "gateway" and route.endpoint.lacks_key)
+        return {route.name: missing_key_error(route.endpoint).message for route in keyed}
+
     def find(self, method: str, path: str, headers: Mapping[str, str]) -> PassthroughRoute | None:
         """Return the first route of a request; for one that segue translates, only a route with `always`."""
         for route in self._routes:
@@ -87,7 +93,7 @@ async def _run_exchange(
             return None
         endpoint = replace(endpoint, key=Secret(request.vendor_keys[0]))
     if endpoint.lacks_key:
-        await response.send_error(401, missing_key_error(endpoint).message)
+        await response.send_error(503, missing_key_error(endpoint).message, kind="no-key")
         return None
     upload = _Upload(receive, route.settings.max_mb * 2**20, timeout)
     path = route.build_path(request.path, request.query, request.client_key)

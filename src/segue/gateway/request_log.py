@@ -17,11 +17,11 @@ from segue import private_files
 from segue.bridge.relay import Relay
 from segue.bridge.reply_relay import ReplyRelay
 from segue.canonical.request import Usage
-from segue.errors import InputError, ProviderError, format_os_error
+from segue.errors import InputError, ProviderError, format_os_error, mask_quoted
 
 PASSTHROUGH = "raw"
 """The operation of a request that is passed on as it is."""
-_MAX_NAME, _MAX_ERROR = 200, 1000
+_MAX_NAME, _MAX_ERROR, _MAX_REJECTION = 200, 1000, 400
 # A name of these characters can't be taken for another part of a line.
 _PLAIN_NAME = re.compile(r"[\w./:@+~*%-]+(?: \d+)?")
 
@@ -34,6 +34,7 @@ class RequestRecord(Struct):
     path: str
     time: str = ""
     client: str = ""
+    group: str = ""
     api: str = ""
     operation: str = ""
     route: str = ""
@@ -51,6 +52,8 @@ class RequestRecord(Struct):
     findings: dict[str, int] = {}
     finish: str = ""
     error: str = ""
+    reason: str = ""
+    """Why the gateway rejected the request, as in its metrics."""
     failed: list[str] = []
     traceparent: str = ""
 
@@ -65,9 +68,12 @@ class RequestRecord(Struct):
         self.failed = [_shorten(_describe(error)) for error in relay.failed]
         if relay.error is not None and relay.finish in (None, "error"):
             self.error = relay.error.message[:_MAX_ERROR]
-        elif relay.invalid is not None:
-            # The message may quote the body.
-            self.error = "the request is not valid"
+        elif relay.rejection is not None:
+            self.reason = relay.rejection.error_kind or "invalid"
+            # A message about a field may quote the body.
+            quotes_body = relay.invalid is not None and relay.invalid.path != "model"
+            message = relay.rejection.message
+            self.error = _shorten(mask_quoted(message) if quotes_body else message, _MAX_REJECTION)
         if relay.usage is not None:
             self.add_usage(relay.usage)
         if relay.summary_usage is not None:
@@ -148,9 +154,9 @@ def _describe(error: ProviderError) -> str:
     return f"{_quote(f'{error.provider}/{error.model}')} {error.brief}{number}"
 
 
-def _shorten(name: str) -> str:
+def _shorten(name: str, size: int = _MAX_NAME) -> str:
     # A lone surrogate can be written neither to a file nor as JSON.
-    return name[:_MAX_NAME].encode("utf-8", "replace").decode()
+    return name[:size].encode("utf-8", "replace").decode()
 
 
 def _quote(name: str) -> str:

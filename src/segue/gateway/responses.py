@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from segue.bridge.actions import Action, Respond, Write
 from segue.bridge.caller import own_error, respond_error
+from segue.error_kinds import ErrorKind
 from segue.gateway.body_log import MAX_BODY
 from segue.gateway.control_api import LocalResponse
 from segue.gateway.request_log import RequestRecord
@@ -73,11 +74,24 @@ class Response:
         )
         await self.end(response.data)
 
-    async def send_error(self, status: int, message: str, *, retry_after: float | None = None) -> None:
-        """Send an error of the gateway in the form of the caller's API, so that SDKs raise the exception of it."""
-        self.record.error = message
+    async def send_error(
+        self,
+        status: int,
+        message: str,
+        *,
+        reason: str = "",
+        kind: ErrorKind | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        """Send an error of the gateway in the form of the caller's API, so that SDKs raise the exception of it.
+
+        `reason` is that of the log and the metrics; without one, the kind of the error.
+        """
         wire = WIRES[self._find_api()]
-        await self.carry_out(respond_error(wire, replace(own_error(status, message, wire), wait=retry_after)))
+        error = replace(own_error(status, message, wire, kind), wait=retry_after)
+        self.record.api = self.record.api or wire.name
+        self.record.error, self.record.reason = message, reason or error.error_kind or "invalid"
+        await self.carry_out(respond_error(wire, error))
         await self.end()
 
     async def send_bug(self, kind: str) -> None:

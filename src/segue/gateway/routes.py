@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
@@ -57,10 +58,10 @@ class RouteSettings(Conditions, frozen=True, forbid_unknown_fields=True):
 class _Row:
     """A route with its endpoints resolved, and the turn of the next request."""
 
-    def __init__(self, settings: RouteSettings, endpoints: Sequence[Endpoint], index: int) -> None:
+    def __init__(self, settings: RouteSettings, endpoints: Sequence[Endpoint], name: str) -> None:
         self.settings = settings
+        self.name = name
         self._endpoints = tuple(endpoints)
-        self._name = settings.name or f"{settings.model} {index}"
         self._turn = itertools.count()
 
     @property
@@ -72,7 +73,7 @@ class _Row:
         if settings.balance == "round-robin":
             endpoints = rotate(endpoints, next(self._turn))
         return Route(
-            self._name,
+            self.name,
             endpoints,
             caller=settings.caller,
             policy=settings.policy,
@@ -96,14 +97,26 @@ class _Names(Struct, frozen=True):
         return "/" in name or name in self.aliases
 
 
-def _build_row(settings: RouteSettings, path: str, names: _Names, index: int = 0) -> _Row:
+def _name_routes(routes: Sequence[RouteSettings]) -> Iterator[str]:
+    """Yield the names of routes: one without a name has its pattern, with a number where that is taken."""
+    taken = {settings.name for settings in routes}
+    for settings in routes:
+        numbered = (f"{settings.model} {number}" for number in itertools.count(2))
+        name = settings.name or next(
+            name for name in (settings.model, *itertools.islice(numbered, len(routes))) if name not in taken
+        )
+        taken.add(name)
+        yield name
+
+
+def _build_row(settings: RouteSettings, path: str, names: _Names, name: str = "") -> _Row:
     if not settings.targets:
         raise InputError("at least one target is needed", path=path)
     try:
         endpoints = [names.resolve(names.aliases.get(name, name)) for name in settings.targets]
     except InputError as error:
         raise InputError(error.message, path=path) from None
-    return _Row(settings, endpoints, index)
+    return _Row(settings, endpoints, name or settings.name)
 
 
 class RouteTable:
@@ -139,8 +152,8 @@ class RouteTable:
         """
         names = _Names(resolve or self._names.resolve, aliases or {})
         rows = tuple(
-            _build_row(settings, f"gateway.routes[{index}].targets", names, index)
-            for index, settings in enumerate(routes)
+            _build_row(settings, f"gateway.routes[{index}].targets", names, name)
+            for index, (settings, name) in enumerate(zip(routes, _name_routes(routes), strict=True))
         )
         settings = RouteSettings(tuple(default), name="default")
         default_row = _build_row(settings, "model", names) if default else None
@@ -200,27 +213,55 @@ class RouteTable:
         return tuple(endpoint for row in rows for endpoint in row.endpoints)
 
     @property
-    def targets_without_key(self) -> tuple[Endpoint, ...]:
-        """The targets that need a key of the gateway and have none."""
+    def problems(self) -> Mapping[str, str]:
+        """Why targets of routes, and aliases, can't be served, by their names."""
         with self._lock:
             rows = [row for row in (self._override, *self._rows, self._default) if row is not None]
-        own = (row for row in rows if row.settings.auth != "client")
-        return tuple(endpoint for row in own for endpoint in row.endpoints if endpoint.lacks_key)
-
-    def list_models(self) -> tuple[ModelEntry, ...]:
-        """Return the names that callers can use: those of routes without patterns, aliases, and the targets."""
-        with self._lock:
-            first, aliases = self._override or self._default, self._names.aliases
-            rows = self._rows if first is None else (first, *self._rows)
-        entries: dict[str, ModelEntry] = {}
+            names, routed = self._names, self._rows
+        found: dict[str, str] = {}
         for row in rows:
-            target = row.endpoints[0]
-            name = row.settings.model
-            if not set(name) & set("*?["):
+            for endpoint in row.endpoints:
+                if endpoint.lacks_key and row.settings.auth != "client":
+                    found[endpoint.name] = missing_key_error(endpoint).message
+        for alias, model in names.aliases.items():
+            try:
+                endpoint = names.resolve(model)
+            except InputError as error:
+                found[alias] = error.message
+            else:
+                if endpoint.lacks_key and self._find_row(alias, routed) is None:
+                    found[alias] = missing_key_error(endpoint).message
+        return found
+
+    def _find_row(self, name: str, rows: Iterable[_Row]) -> _Row | None:
+        return next((row for row in rows if fnmatchcase(name, row.settings.model)), None)
+
+    def list_models(self, allows: Callable[[str, str], bool] = lambda _name, _route: True) -> tuple[ModelEntry, ...]:
+        """Return the names that callers can use: those of routes without patterns, aliases, and the targets.
+
+        Names whose targets all lack their key are left out, and those that `allows` refuses with the name of the route.
+        """
+        with self._lock:
+            first, names = self._override or self._default, self._names
+            rows = self._rows if first is None else (first, *self._rows)
+            routed = self._rows
+        entries: dict[str, ModelEntry] = {}
+
+        def add(name: str, endpoints: Sequence[Endpoint]) -> None:
+            row = self._find_row(name, routed)
+            served = endpoints if row is None else row.endpoints
+            has_key = (row is not None and row.settings.auth == "client") or not all(e.lacks_key for e in served)
+            if has_key and allows(name, row.name if row is not None else endpoints[0].name):
+                target = endpoints[0]
                 entries.setdefault(name, ModelEntry(name, target.provider, context=target.context))
-        for alias, model in aliases.items():
-            entries.setdefault(alias, ModelEntry(alias, model.partition("/")[0]))
+
+        for row in rows:
+            if not set(row.settings.model) & set("*?["):
+                add(row.settings.model, row.endpoints)
+        for alias, model in names.aliases.items():
+            with suppress(InputError):
+                add(alias, (names.resolve(model),))
         for row in rows:
             for target in row.endpoints:
-                entries.setdefault(target.name, ModelEntry(target.name, target.provider, context=target.context))
+                add(target.name, (target,))
         return tuple(entries.values())

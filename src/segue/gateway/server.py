@@ -20,6 +20,7 @@ from segue.bridge.body_limits import BodyLimits
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
 from segue.bridge.failover import TargetPauses
+from segue.bridge.listings import ModelEntry
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.conversion.sessions import conversations
 from segue.errors import InputError, ProviderError
@@ -124,7 +125,7 @@ class GatewayServer:
     def _build_app(self) -> Gateway:
         settings = self._settings
         bridge = Bridge(
-            Router(self._find_route, self.table.list_models),
+            Router(self._find_route, self._list_models),
             keys=self._context.keys,
             now=lambda: datetime.now(UTC),
             random=secrets.token_bytes,
@@ -171,6 +172,10 @@ class GatewayServer:
             raise InputError(f"the client key {query.client} does not allow the route {route.name}", path="model")
         return route
 
+    def _list_models(self, client: str) -> tuple[ModelEntry, ...]:
+        allows_model, allows_route = self._clients.allows_model, self._clients.allows_route
+        return self.table.list_models(lambda name, route: allows_model(client, name) and allows_route(client, route))
+
     def _refresh(self) -> None:
         """Apply changes of the client keys, and of the route by another worker."""
         self._client_file.refresh()
@@ -201,6 +206,8 @@ class GatewayServer:
         loaded = self._context.load_routes()
         self._configure(loaded)
         self._client_file.replace(loaded.clients, is_reload=True)
+        for problem in self.problems:
+            self._log.write_message(problem)
 
     def _configure(self, loaded: GatewayRoutes) -> None:
         passthrough = build_routes(loaded.passthrough, loaded.resolve or self._context.resolve)
@@ -214,14 +221,40 @@ class GatewayServer:
         )
         self._passthrough.replace(passthrough)
 
+    @property
+    def problems(self) -> list[str]:
+        """What can't be served, a line for each target or alias."""
+        found = {**self.table.problems, **self._passthrough.problems}
+        return [f"{name} can't be served: {why}" for name, why in found.items()]
+
     def describe(self) -> Mapping[str, Any]:
         """Return the state for `/readyz` and `segue route`."""
+        targets = self._describe_targets()
+        states = {row["state"] for row in targets}
+        store = {} if self._shared is None else {"store": "failing" if self._shared.is_failing else "ok"}
+        is_degraded = states > {"ok"} or "failing" in store.values() or bool(self.problems)
         return {
+            "status": "not-ready" if states == {"no-key"} else "degraded" if is_degraded else "ready",
             "url": self.url,
             "emulated": self._context.is_emulated,
             "models": [entry.name for entry in self.table.list_models()],
-            **({} if self._shared is None else {"store": "failing" if self._shared.is_failing else "ok"}),
+            "targets": targets,
+            **store,
         }
+
+    def _describe_targets(self) -> list[dict[str, str]]:
+        """Return the state of each target: `ok`, `paused` with the cause, or `no-key` with what to set."""
+        problems, targets = self.table.problems, self.table.targets
+        paused = self._pauses.find_paused(targets)
+        rows: dict[str, dict[str, str]] = {}
+        for target in targets:
+            name, pause = target.name, self._pauses.find(target)
+            row = rows[name] = {"target": name, "state": "ok"}
+            if name in problems:
+                row |= {"state": "no-key", "reason": problems[name]}
+            elif paused[name]:
+                row |= {"state": "paused", **({} if pause is None else {"reason": pause.cause})}
+        return list(rows.values())
 
     def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""

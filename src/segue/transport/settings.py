@@ -86,7 +86,7 @@ class TransportSettings:
         """Return the targets with the one that the request names first; other model names change nothing."""
         return tuple(sorted(self.targets, key=lambda target: target.name != model))
 
-    def _list_models(self) -> tuple[ModelEntry, ...]:
+    def _list_models(self, client: str) -> tuple[ModelEntry, ...]:
         return tuple(ModelEntry(target.name, target.provider, context=target.context) for target in self.targets)
 
 
