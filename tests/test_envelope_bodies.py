@@ -9,7 +9,7 @@ import pytest
 
 import segue
 from benchmarks._transcripts import RENDERERS, Call, Turn
-from segue.bridge.envelopes import Binding, EnvelopeKeys, seal
+from segue.bridge.envelopes import EndpointBinding, EnvelopeKeys, seal
 from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.values import is_envelope
 from segue.conversion import sessions
@@ -22,7 +22,7 @@ from tests.bodies import responses as r
 from tests.properties.whole import convert_whole
 
 ORIGIN = Origin("kimi", "kimi-k2-thinking", identity="absent")
-BINDING = Binding("kimi", "https://api.example/v1", "", "kimi-k2-thinking")
+BINDING = EndpointBinding("kimi", "https://api.example/v1", "", "kimi-k2-thinking")
 SEALED = seal([(0, Thinking("It depends.", origin=ORIGIN))], BINDING, EnvelopeKeys(b"a" * 32), 0) or ""
 FINDING = "reasoning in an envelope of segue dropped: only the gateway or transport that sealed it can open it"
 SIGNED = "c2lnbmVk"

@@ -335,7 +335,7 @@ class Conversation:
         transcript, full = destination.render(msgspec.structs.replace(request, messages=messages), report)
         cached = self._prefixes.get(destination)
         if cached is not None and cached.is_used and not restored_ids:
-            prefix = cached.prefix.adopt(messages, transcript, full)
+            prefix = cached.prefix.with_whole_render(messages, transcript, full)
             self._prefixes[destination] = cached._replace(prefix=prefix)
         report = ChainedReport((self._history_report(destination, restored_ids), report))
         rendered = Rendered(report, make_sent_request(destination, request, full.names), body=full.body)

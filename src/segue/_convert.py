@@ -16,7 +16,7 @@ from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, wrap_messages
 from segue.conversion.convert import ConvertJob, RenderedBody, convert_request
-from segue.conversion.sent import BodyFields, SentBody, encode_fingerprint
+from segue.conversion.sent import SentSettings, encode_fingerprint
 from segue.conversion.sessions import conversations, convert_bytes
 from segue.errors import InputError, require_string
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
@@ -44,8 +44,7 @@ class Converted:
         target: Wire,
         report: Report,
         *,
-        sent_body: Callable[[], SentBody],
-        tool_format: str = "auto",
+        sent_request: Callable[[], SentRequest],
         body: dict[str, Any] | None = None,
         data: bytes | None = None,
         shared_body: dict[str, Any] | None = None,
@@ -53,14 +52,13 @@ class Converted:
     ) -> None:
         """One of `body`, `data` and `shared_body` is required; `body` and `data` are computed on first access.
 
-        So is `sent_body`. The caller gets a copy of the `shared_body`.
+        So is `sent_request`. The caller gets a copy of the `shared_body`.
         """
         self.report: Report = report
         self.reply_report: Report | None = None
         self._source = source
         self._target = target
-        self._sent_body = sent_body
-        self._tool_format = tool_format
+        self._build_sent_request = sent_request
         self._shared_body = shared_body
         self._transcript = transcript
         if body is not None:
@@ -93,20 +91,7 @@ class Converted:
 
     @cached_property
     def _sent_request(self) -> SentRequest:
-        from segue.reply import SentRequest
-
-        sent = self._sent_body()
-        fields = sent.fields
-        return SentRequest(
-            self._target,
-            fields.request,
-            fields.names,
-            fields.model,
-            self._tool_format,
-            self._source,
-            sent.reply_key,
-            sent.history,
-        )
+        return self._build_sent_request()
 
     def reply(self, data: Body, *, limits: ReplyLimits = DEFAULT_LIMITS) -> dict[str, Any]:
         """Convert the target's reply to the source API, with the caller's tool names and ids unique in its history.
@@ -215,8 +200,14 @@ def convert_job(body: Body, job: ConvertJob, decoded: DecodedBody | None = None)
             continued.source,
             job.target,
             continued.report,
-            sent_body=lambda: continued.sent_body,
-            tool_format=job.tool_format,
+            sent_request=partial(
+                _make_sent_request,
+                continued.source,
+                job,
+                continued.sent_settings,
+                continued.history,
+                continued.fingerprint,
+            ),
             transcript=continued.transcript,
             data=continued.data,
         )
@@ -231,19 +222,32 @@ def convert_job(body: Body, job: ConvertJob, decoded: DecodedBody | None = None)
         conversion.source,
         job.target,
         rendered.report,
-        sent_body=partial(_build_sent_body, conversion.request, rendered, job.target),
-        tool_format=job.tool_format,
+        sent_request=partial(_build_sent_request, conversion.source, job, conversion.request, rendered),
         transcript=conversion.transcript,
         body=None if is_remembered else rendered.body,
         shared_body=rendered.body if is_remembered else None,
     )
 
 
-def _build_sent_body(request: Request, rendered: RenderedBody, target: Wire) -> SentBody:
-    fields = {key: value for key, value in rendered.body.items() if key != target.conversation_key}
-    fingerprint = encode_fingerprint(rendered.body.get(target.conversation_key))
+def _build_sent_request(source: Wire, job: ConvertJob, request: Request, rendered: RenderedBody) -> SentRequest:
+    """Return what the reply to a body needs that was converted whole."""
+    key = job.target.conversation_key
+    settings = SentSettings(
+        request, rendered.names, {name: rendered.body[name] for name in rendered.body if name != key}
+    )
     history = CallHistory(lambda: request.messages, calls=rendered.calls)
-    return SentBody(BodyFields(request, rendered.names, fields), history, fingerprint)
+    return _make_sent_request(source, job, settings, history, encode_fingerprint(rendered.body.get(key)))
+
+
+def _make_sent_request(
+    source: Wire, job: ConvertJob, settings: SentSettings, history: CallHistory, fingerprint: bytes
+) -> SentRequest:
+    from segue.reply import SentRequest
+
+    reply_key = settings.build_reply_key(fingerprint)
+    return SentRequest(
+        job.target, settings.request, settings.names, settings.model, job.tool_format, source, reply_key, history
+    )
 
 
 def build_policy(**values: str) -> Policy:

@@ -110,7 +110,7 @@ def _match(pattern: str) -> Callable[[str], bool]:
     return lambda message: compiled.search(message) is not None
 
 
-class _Mark(Struct, frozen=True):
+class _KindPattern(Struct, frozen=True):
     """What shows that an error is of a kind: one of these codes (in lower case), statuses, or a text."""
 
     kind: ErrorKind
@@ -127,10 +127,10 @@ class _Mark(Struct, frozen=True):
 
 
 # The first one that matches decides: codes tell more than a status, and some providers send a misleading status.
-_MARKS = (
+_KIND_PATTERNS = (
     # Z.ai has numbers, and so has Mistral.
-    _Mark("too-long", frozenset({"context_length_exceeded", "request_too_large", "1261", "3051"})),
-    _Mark(
+    _KindPattern("too-long", frozenset({"context_length_exceeded", "request_too_large", "1261", "3051"})),
+    _KindPattern(
         "no-credit",
         frozenset(
             {"insufficient_quota", "exceeded_current_quota_error", "arrearage", "billing_hard_limit_reached"}
@@ -140,7 +140,7 @@ _MARKS = (
         {402},
         _match(r"credit balance is too low|^insufficient balance\b|^payment required\b"),
     ),
-    _Mark(
+    _KindPattern(
         "provider-key",
         frozenset(
             {"api_key_invalid", "invalid_api_key", "authentication_error", "invalid_authentication_error"}
@@ -150,7 +150,7 @@ _MARKS = (
         {401},
     ),
     # Some providers reject content with the status of a missing permission.
-    _Mark(
+    _KindPattern(
         "policy",
         frozenset(
             {"cyber_policy", "bio_policy", "misalignment_policy_violation", "content_policy_violation"}
@@ -161,16 +161,16 @@ _MARKS = (
         ),
     ),
     # The key is valid, but the account may not use the model.
-    _Mark(
+    _KindPattern(
         "provider-access",
         frozenset({"accessdeniedexception", "permission_error", "permission_denied"}),
         {403},
         _match(r"\borgani[sz]ation must be verified\b"),
     ),
-    _Mark(
+    _KindPattern(
         "unknown-model", frozenset({"model_not_found", "model_not_exist", "invalid_model", "resourcenotfoundexception"})
     ),
-    _Mark(
+    _KindPattern(
         "unknown-reference",
         frozenset(
             {"previous_response_not_found", "response_not_found", "conversation_not_found", "thread_not_found"}
@@ -178,9 +178,9 @@ _MARKS = (
         ),
         matches_text=_match(r"\b(?:item|response|conversation|thread|container) with id\b.{0,200}?\bnot found\b"),
     ),
-    _Mark("timeout", statuses={408, 504}),
-    _Mark("overloaded", OVERLOAD_CODES, {503, 529}),
-    _Mark(
+    _KindPattern("timeout", statuses={408, 504}),
+    _KindPattern("overloaded", OVERLOAD_CODES, {503, 529}),
+    _KindPattern(
         "rate-limited",
         frozenset(
             {"rate_limit_error", "rate_limit_exceeded", "rate_limit_reached_error", "rate_limited"}
@@ -188,14 +188,14 @@ _MARKS = (
         ),
         {429},
     ),
-    _Mark("too-long", statuses={413}, matches_text=is_too_long),
-    _Mark(
+    _KindPattern("too-long", statuses={413}, matches_text=is_too_long),
+    _KindPattern(
         "failed",
         frozenset({"modelerrorexception", "modelstreamerrorexception", "internalserverexception"})
         | {"server_error", "api_error"},
         {409, 424, 425, *range(500, 600)},
     ),
-    _Mark(
+    _KindPattern(
         "unknown-model",
         statuses={404},
         matches_text=_match(
@@ -210,7 +210,7 @@ _MARKS = (
 def find_kind(status: int, codes: Collection[str | None], message: str) -> ErrorKind:
     """Return the kind of a provider's error. The status is 0 where it is not known, as in a stream."""
     names = {code.lower() for code in codes if code}
-    for mark in _MARKS:
-        if mark.matches(status, names, message):
-            return mark.kind
+    for pattern in _KIND_PATTERNS:
+        if pattern.matches(status, names, message):
+            return pattern.kind
     return "invalid" if status else "broken"

@@ -19,11 +19,11 @@ from segue.bridge import envelopes
 from segue.bridge.envelopes import (
     MAX_ENVELOPE_SIZE,
     MAX_PAYLOAD_SIZE,
-    Binding,
+    EndpointBinding,
     EnvelopeKeys,
-    Opened,
+    OpenedEnvelope,
     PlacedBlock,
-    Rejected,
+    RejectedEnvelope,
     entry_key,
     fingerprint_key,
     open_envelope,
@@ -39,7 +39,7 @@ NOW = 1_800_000_000
 DAY = 86_400
 API_KEY = "sk-test-0123456789abcdef"
 KEYS = EnvelopeKeys(b"a" * 32)
-BINDING = Binding("anthropic", "https://api.example/v1", fingerprint_key(Secret(API_KEY)), "claude-sonnet-5")
+BINDING = EndpointBinding("anthropic", "https://api.example/v1", fingerprint_key(Secret(API_KEY)), "claude-sonnet-5")
 BLOCKS = (
     (0, Thinking("hm", "c2ln", origin=Origin("anthropic", "claude-sonnet-5", identity="absent"), prefix="ab" * 8)),
     (2, Thinking(encrypted="c2VjcmV0", native=Native("anthropic", {"type": "redacted_thinking", "x": [1.5, None]}))),
@@ -76,24 +76,26 @@ thoughts = st.builds(
     extra=st.none() | st.dictionaries(texts.filter(lambda key: key not in fields), values, min_size=1, max_size=3),
 )
 blocks_lists = st.lists(st.tuples(st.integers(0, 1000), thoughts), max_size=4)
-bindings = st.builds(Binding, provider=texts, endpoint=texts, key_fingerprint=texts, model=texts)
+bindings = st.builds(EndpointBinding, provider=texts, endpoint=texts, key_fingerprint=texts, model=texts)
 key_bytes = st.binary(min_size=32, max_size=64)
 
 
-def sealed(blocks: Any = BLOCKS, binding: Binding = BINDING, keys: EnvelopeKeys = KEYS, now: float = NOW) -> str:
+def sealed(
+    blocks: Any = BLOCKS, binding: EndpointBinding = BINDING, keys: EnvelopeKeys = KEYS, now: float = NOW
+) -> str:
     text = seal(blocks, binding, keys, now)
     assert text is not None
     return text
 
 
 def opened(
-    text: str, binding: Binding = BINDING, keys: EnvelopeKeys = KEYS, now: float = NOW, max_age: float = DAY
-) -> Opened | Rejected:
+    text: str, binding: EndpointBinding = BINDING, keys: EnvelopeKeys = KEYS, now: float = NOW, max_age: float = DAY
+) -> OpenedEnvelope | RejectedEnvelope:
     return open_envelope(text, binding, keys, now, max_age)
 
 
-def reason(result: Opened | Rejected) -> str:
-    assert isinstance(result, Rejected)
+def reason(result: OpenedEnvelope | RejectedEnvelope) -> str:
+    assert isinstance(result, RejectedEnvelope)
     assert result.message
     return result.reason
 
@@ -112,16 +114,18 @@ def signed_by_hand(payload: bytes, *, version: int = 1, time: int = NOW) -> str:
 
 @examples(20)
 @given(blocks=blocks_lists, binding=bindings, key=key_bytes, now=st.integers(0, 2**40))
-def test_what_is_sealed_is_opened_unchanged(blocks: list[PlacedBlock], binding: Binding, key: bytes, now: int) -> None:
+def test_what_is_sealed_is_opened_unchanged(
+    blocks: list[PlacedBlock], binding: EndpointBinding, key: bytes, now: int
+) -> None:
     keys = EnvelopeKeys(key)
     text = sealed(blocks, binding, keys, now)
     assert is_envelope(text)
     assert BASE64.fullmatch(text)
     assert len(text) % 4 == 0
     result = opened(text, binding, keys, now)
-    assert result == Opened(tuple(blocks), binding.model, now)
+    assert result == OpenedEnvelope(tuple(blocks), binding.model, now)
     # Equal values of other types, such as 1 and 1.0, have other bytes.
-    assert isinstance(result, Opened)
+    assert isinstance(result, OpenedEnvelope)
     assert msgspec.json.encode([block for _, block in result.blocks]) == msgspec.json.encode(
         [block for _, block in blocks]
     )
@@ -135,7 +139,7 @@ def test_clients_may_encode_it_in_the_other_alphabet() -> None:
     other = json.loads(part.model_dump_json(by_alias=True))["thoughtSignature"]
     assert other == text.replace("+", "-").replace("/", "_") != text
     assert is_envelope(other)
-    assert opened(other) == opened(text) == Opened(tuple(blocks), BINDING.model, NOW)
+    assert opened(other) == opened(text) == OpenedEnvelope(tuple(blocks), BINDING.model, NOW)
 
 
 def test_a_fragment_may_be_as_deep_as_a_body() -> None:
@@ -143,7 +147,7 @@ def test_a_fragment_may_be_as_deep_as_a_body() -> None:
     for _ in range(498):
         fragment = {"a": fragment}
     blocks = ((0, Thinking("hm", native=Native("gemini", fragment))),)
-    assert opened(sealed(blocks)) == Opened(blocks, BINDING.model, NOW)
+    assert opened(sealed(blocks)) == OpenedEnvelope(blocks, BINDING.model, NOW)
 
 
 def test_it_holds_neither_endpoint_nor_key() -> None:
@@ -156,7 +160,7 @@ def test_it_holds_neither_endpoint_nor_key() -> None:
 
 def test_reasoning_that_is_too_long_is_not_sealed() -> None:
     """A long text of few different characters is compressed; random text is not."""
-    assert isinstance(opened(sealed([(0, Thinking("hm " * MAX_ENVELOPE_SIZE))])), Opened)
+    assert isinstance(opened(sealed([(0, Thinking("hm " * MAX_ENVELOPE_SIZE))])), OpenedEnvelope)
     noise = hmac.digest(b"", b"", "sha512").hex()
     while len(noise) < 3 * MAX_ENVELOPE_SIZE:
         noise += "".join(hmac.digest(noise[-64:].encode(), noise[:64].encode(), "sha512").hex() for _ in range(2))
@@ -165,14 +169,14 @@ def test_reasoning_that_is_too_long_is_not_sealed() -> None:
     stored = seal(blocks, BINDING, KEYS, NOW, max_size=16 * MAX_ENVELOPE_SIZE)
     assert stored is not None
     assert len(stored) > MAX_ENVELOPE_SIZE
-    assert opened(stored) == Opened(blocks, BINDING.model, NOW)
+    assert opened(stored) == OpenedEnvelope(blocks, BINDING.model, NOW)
 
 
 def test_the_limit_of_a_payload() -> None:
     """What is sealed can be opened, up to the last byte."""
     rest = len(zlib.decompressobj().decompress(base64.b64decode(sealed([(0, Thinking("x"))]))[56:])) - 1
     longest = "x" * (MAX_PAYLOAD_SIZE - rest)
-    assert isinstance(opened(sealed([(0, Thinking(longest))])), Opened)
+    assert isinstance(opened(sealed([(0, Thinking(longest))])), OpenedEnvelope)
     assert seal([(0, Thinking(longest + "x"))], BINDING, KEYS, NOW, max_size=2**30) is None
 
 
@@ -194,24 +198,24 @@ def test_it_opens_only_for_its_binding(change: dict[str, str], expected: str) ->
 
 def test_another_model_opens_it_and_gets_the_recorded_one() -> None:
     result = opened(sealed(), msgspec.structs.replace(BINDING, model="claude-opus-5"))
-    assert result == Opened(BLOCKS, "claude-sonnet-5", NOW)
+    assert result == OpenedEnvelope(BLOCKS, "claude-sonnet-5", NOW)
 
 
 def test_age() -> None:
     text = sealed()
-    assert isinstance(opened(text, now=NOW + DAY), Opened)
+    assert isinstance(opened(text, now=NOW + DAY), OpenedEnvelope)
     assert reason(opened(text, now=NOW + DAY + 1)) == "expired"
     # The clock of another machine may be behind.
-    assert isinstance(opened(text, now=NOW - 60), Opened)
+    assert isinstance(opened(text, now=NOW - 60), OpenedEnvelope)
 
 
 def test_rotation() -> None:
     old, new = b"o" * 32, b"n" * 40
     text = sealed(keys=EnvelopeKeys(old))
-    assert isinstance(opened(text, keys=EnvelopeKeys(new, old)), Opened)
+    assert isinstance(opened(text, keys=EnvelopeKeys(new, old)), OpenedEnvelope)
     assert reason(opened(text, keys=EnvelopeKeys(new))) == "forged"
     after = sealed(keys=EnvelopeKeys(new, old))
-    assert isinstance(opened(after, keys=EnvelopeKeys(new)), Opened)
+    assert isinstance(opened(after, keys=EnvelopeKeys(new)), OpenedEnvelope)
     assert reason(opened(after, keys=EnvelopeKeys(old))) == "forged"
 
 
@@ -286,7 +290,7 @@ def stored_payload(**changes: Any) -> bytes:
     ],
 )
 def test_content_of_a_later_version(changes: dict[str, Any]) -> None:
-    assert isinstance(opened(signed_by_hand(zlib.compress(stored_payload()))), Opened)
+    assert isinstance(opened(signed_by_hand(zlib.compress(stored_payload()))), OpenedEnvelope)
     assert reason(opened(signed_by_hand(zlib.compress(stored_payload(**changes))))) == "version"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -177,6 +178,18 @@ def test_conversation_whose_options_alternate_is_continued() -> None:
             continued.append(compare(encode(items, **thinking), target="anthropic", source="qwen"))
         items.append(assistant("done"))
     assert continued.count(False) <= 2, continued
+
+
+def test_body_with_the_options_of_an_earlier_one_costs_less_than_the_whole() -> None:
+    """Although the body before it, which has other options, was converted whole and is a longer part of it."""
+    thinking = {"enable_thinking": True, "thinking_budget": 2000}
+    requests: list[Items] = [[user("go"), *turns(0, 120), assistant("done"), user("go on")]]
+    for new in (turns(120, 121), [assistant("done"), user("go on")], turns(121, 122), turns(122, 123)):
+        requests.append([*requests[-1], *new])
+    bodies = [encode(items, **thinking) for items in requests]
+    work = [count_work(partial(segue.convert, body, target="anthropic", source="qwen")) for body in bodies]
+    assert max(work[2:4]) < work[0] / 2, work
+    assert work[4] < work[0] / 10, work
 
 
 @pytest.mark.parametrize("target", WIRES)

@@ -13,7 +13,7 @@ import segue
 from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.request import Reply
 from segue.conversion.convert import report_conflicting_results, report_dropped_model
-from segue.conversion.pieces import IrregularError, Piece, render_pieces
+from segue.conversion.pieces import NeedsWholeRenderError, Piece, render_pieces
 from segue.conversion.target import RenderTarget
 from segue.render.report import ChainedReport, Finding, Report
 from segue.wire.registry import WIRES
@@ -30,7 +30,7 @@ def list_pieces(
     wire, request, messages = WIRES[target], chat.state.request, chat.messages
     destination = RenderTarget.choose(request, wire, model, chat._iter_origins())
     if not destination.can_extend(request):
-        raise IrregularError
+        raise NeedsWholeRenderError
     segments = (messages[start : start + segment] for start in range(0, len(messages), segment))
     return list(render_pieces(destination.start_prefix(request), segments, piece_size=size))
 
@@ -45,7 +45,7 @@ def check_pieces(
     """Compare the pieces with the whole; return their number, 0 if there are none."""
     try:
         pieces = list_pieces(chat, target, model, size=size, segment=segment)
-    except IrregularError:
+    except NeedsWholeRenderError:
         return 0
     expected = render_whole(chat, target, model)
     start, *_, end = pieces[-1].fragments

@@ -245,7 +245,7 @@ def see(convert: Callable[..., segue.Converted], data: bytes, *, reply: bool, **
     except SegueError as error:
         return type(error), str(error)
     report = converted.report
-    seen = converted.data, converted.source, report.to_dict(), converted._sent_body().reply_key
+    seen = converted.data, converted.source, report.to_dict(), converted._sent_request.reply_key
     return (*seen, converted.reply(reply_of(job["target"]))) if reply else seen
 
 
@@ -258,7 +258,7 @@ def compare(data: bytes, *, reply: bool, **job: Any) -> None:
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The usual memory, one with low thresholds, and none."""
     if request.param == "low":
-        monkeypatch.setattr(segments, "_STEP", 2)
+        monkeypatch.setattr(segments, "_MIN_STEP", 2)
         monkeypatch.setattr(sessions, "MIN_SIZE", 3000)
         monkeypatch.setattr(slices, "_SLICE_SIZE", 400)
     if request.param == "none":

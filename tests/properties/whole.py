@@ -51,8 +51,10 @@ def check_equal(converted: segue.Converted, expected: segue.Converted) -> None:
     assert converted.source == expected.source
     assert converted.report.to_dict() == expected.report.to_dict()
     assert converted.report.findings == expected.report.findings
-    sent, other = converted._sent_body(), expected._sent_body()
+    sent, other = converted._sent_request, expected._sent_request
     assert sent.reply_key == other.reply_key
-    assert sorted(sent.fields.names.changed) == sorted(other.fields.names.changed)
+    assert sorted(sent.names.changed) == sorted(other.names.changed)
+    assert sent.history is not None
+    assert other.history is not None
     assert sent.history.ids == other.history.ids
     assert sent.history.raw_ids == other.history.raw_ids

@@ -14,7 +14,7 @@ from segue.bridge import aws, provider_errors
 from segue.bridge.caching import has_billing_header, remove_billing_header
 from segue.bridge.caller import Caller
 from segue.bridge.content_encoding import find_encoding_error
-from segue.bridge.envelopes import Binding, fingerprint_key
+from segue.bridge.envelopes import EndpointBinding, fingerprint_key
 from segue.bridge.http_requests import HttpRequest, reply_request
 from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
@@ -218,6 +218,8 @@ class Attempt:
         return self.stream.usage if self.stream is not None else None
 
 
-def bind_endpoint(endpoint: Endpoint) -> Binding:
+def bind_endpoint(endpoint: Endpoint) -> EndpointBinding:
     """Return what the reasoning of an endpoint is bound to."""
-    return Binding(WIRES[endpoint.api].provider, endpoint.base_url, fingerprint_key(endpoint.key), endpoint.model)
+    return EndpointBinding(
+        WIRES[endpoint.api].provider, endpoint.base_url, fingerprint_key(endpoint.key), endpoint.model
+    )

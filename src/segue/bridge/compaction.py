@@ -14,7 +14,15 @@ from typing import Any, TypeGuard, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from segue.bridge.envelopes import Binding, EntryKind, EnvelopeKeys, OpenedFields, entry_keys, open_fields, seal_fields
+from segue.bridge.envelopes import (
+    EndpointBinding,
+    EntryKind,
+    EnvelopeKeys,
+    OpenedFields,
+    entry_keys,
+    open_fields,
+    seal_fields,
+)
 from segue.canonical.envelope import is_envelope
 from segue.canonical.json import decode_members, encode_json_sorted, parse_json
 from segue.canonical.request import Reply
@@ -45,7 +53,9 @@ class Vault(Struct, frozen=True):
     def names(self, kind: EntryKind, digest: str) -> tuple[str, ...]:
         return entry_keys(self.keys, self.client, kind, digest, "")
 
-    def seal(self, kind: EntryKind, digest: str, fields: Mapping[str, Any], binding: Binding) -> dict[str, bytes]:
+    def seal(
+        self, kind: EntryKind, digest: str, fields: Mapping[str, Any], binding: EndpointBinding
+    ) -> dict[str, bytes]:
         """Return the entry of some fields; empty if they are too large."""
         text = seal_fields({"entry": [kind, digest], **fields}, binding, self.keys, self.now, limit=self.limit)
         return {} if text is None else {self.names(kind, digest)[0]: text.encode()}
@@ -53,7 +63,7 @@ class Vault(Struct, frozen=True):
     def seal_summary(self, text: str, model: str) -> str | None:
         """Return the envelope of a summary, which only this client can send back."""
         fields = {"client": self.names("summary", "")[0], "summary": text}
-        return seal_fields(fields, Binding("segue", "", "", model), self.keys, self.now)
+        return seal_fields(fields, EndpointBinding("segue", "", "", model), self.keys, self.now)
 
     def open_summary(self, envelope: str) -> str | None:
         opened = open_fields(envelope, self.keys, self.now, self.max_age)
@@ -93,7 +103,7 @@ class CompactedBody:
         self._makers: dict[str, OpenedFields | None] = {}
         self._histories: dict[str, list[JsonObject] | None] = {}
 
-    def find_missing(self, binding: Binding, *, can_read: bool) -> dict[str, tuple[EntryKind, str]]:
+    def find_missing(self, binding: EndpointBinding, *, can_read: bool) -> dict[str, tuple[EntryKind, str]]:
         """Return the names of the entries that this target needs, and are not loaded yet."""
         makers = [digest for digest in self._digests(self._items) if digest not in self._makers]
         if makers:
@@ -120,7 +130,7 @@ class CompactedBody:
     def _digests(self, items: Sequence[JsonObject]) -> list[str]:
         return [digest for _, digest in _find(items, self._form)]
 
-    def _needed(self, items: Sequence[JsonObject], binding: Binding, can_read: bool) -> Iterator[str]:
+    def _needed(self, items: Sequence[JsonObject], binding: EndpointBinding, can_read: bool) -> Iterator[str]:
         """Yield the compactions whose history this target needs, as far as is known."""
         for position, digest in reversed(_find(items, self._form)):
             if can_read and items is self._items and self._is_own(digest, binding):
@@ -132,7 +142,7 @@ class CompactedBody:
                 return
             items = items[:position]
 
-    def _is_own(self, digest: str, binding: Binding) -> bool:
+    def _is_own(self, digest: str, binding: EndpointBinding) -> bool:
         """Return whether a target made a compaction, or may have: of one that is not remembered this is unknown."""
         maker = self._makers.get(digest)
         return maker is None or maker.find_mismatch(binding) is None
@@ -144,13 +154,19 @@ class CompactedBody:
     def has_summary(self, digest: str) -> bool:
         return self._summaries.get(digest) is not None
 
-    def save_summary(self, digest: str, text: str, binding: Binding) -> dict[str, bytes]:
+    def save_summary(self, digest: str, text: str, binding: EndpointBinding) -> dict[str, bytes]:
         """Use a summary in place of a history, and return its entry."""
         self._summaries[digest] = text
         return self._vault.seal("summary", digest, {"text": text}, binding)
 
     def restore(
-        self, binding: Binding, report: Report, *, can_read: bool, summarised: bool = False, limit: int | None = None
+        self,
+        binding: EndpointBinding,
+        report: Report,
+        *,
+        can_read: bool,
+        summarised: bool = False,
+        limit: int | None = None,
     ) -> bytes:
         """Return the body for this target: with the history that it would not have otherwise.
 
@@ -167,7 +183,13 @@ class CompactedBody:
         return msgspec.json.encode({**self._members, self._wire.conversation_key: items})
 
     def _restore(
-        self, items: list[JsonObject], binding: Binding, report: Report, can_read: bool, *, is_history: bool = False
+        self,
+        items: list[JsonObject],
+        binding: EndpointBinding,
+        report: Report,
+        can_read: bool,
+        *,
+        is_history: bool = False,
     ) -> list[JsonObject]:
         for position, digest in reversed(_find(items, self._form)):
             is_own = can_read and not is_history and self._is_own(digest, binding)
@@ -364,7 +386,7 @@ def read_items(raw: Raw | None) -> list[JsonObject]:
     return items if isinstance(value, list) and len(items) == len(cast("list[object]", value)) else []
 
 
-def remember(wire: Wire, body: bytes, reply: Reply, binding: Binding, vault: Vault) -> dict[str, bytes]:
+def remember(wire: Wire, body: bytes, reply: Reply, binding: EndpointBinding, vault: Vault) -> dict[str, bytes]:
     """Return the entries for the compactions of a reply to this body: who made each, and what it stands for."""
     form = wire.compaction
     if form is None:

@@ -84,7 +84,7 @@ class EnvelopeKeys(Struct, frozen=True):
         return []
 
 
-class Binding(Struct, frozen=True):
+class EndpointBinding(Struct, frozen=True):
     """What the reasoning of an envelope was made with: `endpoint` is the base URL, `model` the exact name.
 
     `key_fingerprint` is that of `fingerprint_key`.
@@ -96,7 +96,7 @@ class Binding(Struct, frozen=True):
     model: str
 
 
-class Opened(Struct, frozen=True):
+class OpenedEnvelope(Struct, frozen=True):
     """The content of an envelope. `model` is the exact model that made it, which may differ from the binding's."""
 
     blocks: tuple[PlacedBlock, ...]
@@ -111,7 +111,7 @@ class OpenedFields(Struct, frozen=True):
     sealed_at: int
     key: bytes
 
-    def find_mismatch(self, binding: Binding) -> Literal["provider", "endpoint", "key"] | None:
+    def find_mismatch(self, binding: EndpointBinding) -> Literal["provider", "endpoint", "key"] | None:
         """Return in what its binding differs from another one, apart from the model; None if in nothing."""
         if self.fields.get("provider") != binding.provider:
             return "provider"
@@ -122,7 +122,7 @@ class OpenedFields(Struct, frozen=True):
         return "OpenedFields()"
 
 
-class Rejected(Struct, frozen=True):
+class RejectedEnvelope(Struct, frozen=True):
     """Why an envelope was not opened. With another key of `EnvelopeKeys`, the reason is `forged`."""
 
     reason: RejectReason
@@ -143,7 +143,7 @@ def fingerprint_key(api_key: Secret | None) -> str:
 
 def seal(
     blocks: Sequence[PlacedBlock],
-    binding: Binding,
+    binding: EndpointBinding,
     keys: EnvelopeKeys,
     now: float,
     *,
@@ -159,7 +159,12 @@ def seal(
 
 
 def seal_fields(
-    fields: Mapping[str, Any], binding: Binding, keys: EnvelopeKeys, now: float, *, limit: int = MAX_PAYLOAD_SIZE
+    fields: Mapping[str, Any],
+    binding: EndpointBinding,
+    keys: EnvelopeKeys,
+    now: float,
+    *,
+    limit: int = MAX_PAYLOAD_SIZE,
 ) -> str | None:
     """Return the envelope of some fields; None if their JSON has more than `limit` bytes."""
     bound = {"provider": binding.provider, "model": binding.model, **_bound_digests(keys.current, binding)}
@@ -173,40 +178,42 @@ def seal_fields(
     return base64.b64encode(head + _compute_mac(keys.current, head + signed) + signed).decode()
 
 
-def open_envelope(text: str, binding: Binding, keys: EnvelopeKeys, now: float, max_age: float) -> Opened | Rejected:
+def open_envelope(
+    text: str, binding: EndpointBinding, keys: EnvelopeKeys, now: float, max_age: float
+) -> OpenedEnvelope | RejectedEnvelope:
     """Return the content of an envelope that is at most `max_age` seconds old; it never raises.
 
     Another model is not a reason to reject it: the renderer drops what is bound to the model.
     """
     opened = open_fields(text, keys, now, max_age)
-    if isinstance(opened, Rejected):
+    if isinstance(opened, RejectedEnvelope):
         return opened
     foreign = opened.find_mismatch(binding)
     if foreign is not None:
-        return Rejected(foreign)
+        return RejectedEnvelope(foreign)
     payload = opened.fields
     try:
-        return Opened(tuple(_parse_blocks(payload["blocks"])), str(payload["model"]), opened.sealed_at)
+        return OpenedEnvelope(tuple(_parse_blocks(payload["blocks"])), str(payload["model"]), opened.sealed_at)
     except (SegueError, KeyError, TypeError, ValueError):
         # Sealed with this key, but by another version of segue.
-        return Rejected("version")
+        return RejectedEnvelope("version")
 
 
 def open_fields(
     text: str, keys: EnvelopeKeys, now: float, max_age: float, *, limit: int = MAX_PAYLOAD_SIZE
-) -> OpenedFields | Rejected:
+) -> OpenedFields | RejectedEnvelope:
     """Return the fields of an envelope of any provider that is at most `max_age` seconds old; it never raises."""
     data = _decode(text, limit)
     if data is None:
-        return Rejected("forged")
+        return RejectedEnvelope("forged")
     if data[_MAC_START - 1] != _VERSION:
-        return Rejected("version")
+        return RejectedEnvelope("version")
     key = _find_key(data, keys)
     payload = _decompress(data[_PAYLOAD_START:], limit) if key is not None else None
     if key is None or payload is None:
-        return Rejected("forged")
+        return RejectedEnvelope("forged")
     sealed_at = int.from_bytes(data[_SIGNED_START:_PAYLOAD_START])
-    return Rejected("expired") if now - sealed_at > max_age else OpenedFields(payload, sealed_at, key)
+    return RejectedEnvelope("expired") if now - sealed_at > max_age else OpenedFields(payload, sealed_at, key)
 
 
 def entry_key(keys: EnvelopeKeys, client: str, kind: EntryKind, entry_id: str, digest: str) -> str:
@@ -224,7 +231,7 @@ def entry_keys(keys: EnvelopeKeys, client: str, kind: EntryKind, entry_id: str, 
     return tuple(_digest_parts(secret, b"segue store entry", client, kind, entry_id, digest) for secret in secrets)
 
 
-def _bound_digests(key: bytes, binding: Binding) -> dict[Literal["endpoint", "key"], str]:
+def _bound_digests(key: bytes, binding: EndpointBinding) -> dict[Literal["endpoint", "key"], str]:
     """Return the parts of the binding that an envelope holds as digests: its holder must not learn them."""
     return {
         "endpoint": _digest_parts(key, b"segue endpoint", binding.endpoint),

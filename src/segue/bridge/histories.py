@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from segue.bridge.digests import ConversationDigest
-from segue.bridge.envelopes import Rejected
+from segue.bridge.envelopes import RejectedEnvelope
 from segue.bridge.reasoning import ReasoningRestorer, find_stored_call
 from segue.canonical.blocks import Message
 from segue.canonical.json import parse_json
@@ -212,8 +212,8 @@ def _parse_items(items: Sequence[Raw]) -> object:
     return values
 
 
-def _open_nothing(_text: str) -> Rejected:
-    return Rejected("forged")
+def _open_nothing(_text: str) -> RejectedEnvelope:
+    return RejectedEnvelope("forged")
 
 
 def _ends_before_reply(messages: Sequence[Message]) -> bool:

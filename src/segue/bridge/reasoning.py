@@ -16,7 +16,7 @@ from math import inf
 
 import msgspec
 
-from segue.bridge.envelopes import Opened, PlacedBlock, Rejected
+from segue.bridge.envelopes import OpenedEnvelope, PlacedBlock, RejectedEnvelope
 from segue.canonical.blocks import Block, Message, Origin, Thinking, ToolCall, calls_of
 from segue.canonical.envelope import is_envelope
 from segue.render.reasoning import has_reasoning_content
@@ -24,7 +24,7 @@ from segue.render.report import Report
 from segue.wire.base import ReasoningPlace, Wire
 
 SealBlocks = Callable[[Sequence[PlacedBlock]], str | None]
-OpenEnvelope = Callable[[str], Opened | Rejected]
+OpenEnvelope = Callable[[str], OpenedEnvelope | RejectedEnvelope]
 
 
 class ReplySealer:
@@ -161,9 +161,9 @@ class ReasoningRestorer:
         found = None if entry is None else self._open_reported(entry, report)
         return message if found is None else _insert(message, found.blocks)
 
-    def _open_reported(self, envelope: str, report: Report) -> Opened | None:
+    def _open_reported(self, envelope: str, report: Report) -> OpenedEnvelope | None:
         opened = self._open(envelope)
-        if isinstance(opened, Opened):
+        if isinstance(opened, OpenedEnvelope):
             self._oldest = min(self._oldest, opened.sealed_at)
             return opened
         report.add("reasoning", f"sealed reasoning dropped: {opened.message}", subject="envelope")

@@ -1,4 +1,4 @@
-"""The check of a body that is rendered in pieces: each piece is checked after its anchor.
+"""The check of a body that is rendered in pieces: each piece is checked after its context.
 
 Invariant: the verdict is that on the whole body. Where the windows alone do not prove it, the whole body is checked.
 """
@@ -28,7 +28,7 @@ class WindowChecker:
         self._ids: set[int] = set()
 
     def add(self, piece: Piece) -> None:
-        """Check a piece after its anchor."""
+        """Check a piece after its context."""
         if not self._is_proven:
             return
         found = check(piece.window, self._api, model=self._model)

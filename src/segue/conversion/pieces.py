@@ -36,7 +36,7 @@ class Piece(Struct, frozen=True):
         return start + b",".join(filter(None, (*self.context, b"".join(entries)))) + end
 
 
-class IrregularError(Exception):
+class NeedsWholeRenderError(Exception):
     """The conversation must be rendered whole: it has no cut, or messages after a cut depend on those before it."""
 
 
@@ -45,7 +45,7 @@ def render_pieces(
 ) -> Iterator[Piece]:
     """Extend an empty prefix by the messages of all segments, and yield its entries as they are rendered.
 
-    Raises `IrregularError` if the messages can't be rendered in pieces.
+    Raises `NeedsWholeRenderError` if the messages can't be rendered in pieces.
     """
     tail: list[Message] = []
     next_length = piece_size
@@ -53,17 +53,17 @@ def render_pieces(
         tail += segment
         if len(tail) < next_length:
             continue
-        longer = prefix.settle(tail)
+        longer = prefix.lengthen(tail)
         if longer is None:
-            raise IrregularError
+            raise NeedsWholeRenderError
         if longer is prefix:
             # Without a cut, the next one is searched for in twice as many messages.
             next_length = 2 * len(tail)
             continue
-        yield Piece(prefix.context, longer.fragments, ChainedReport(longer.reports))
+        yield Piece(prefix.encoded_context, longer.fragments, ChainedReport(longer.reports))
         del tail[: longer.length - prefix.length]
         prefix, next_length = longer.drop_entries(), piece_size
     extended = prefix.extend(tail)
     if extended is None:
-        raise IrregularError
-    yield Piece(prefix.context, extended.fragments, extended.report)
+        raise NeedsWholeRenderError
+    yield Piece(prefix.encoded_context, extended.fragments, extended.report)

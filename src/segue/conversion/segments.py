@@ -1,19 +1,19 @@
 """Incremental rendering: when a conversation has grown, only its newest messages are rendered for the same target.
 
 The messages are cut in two. Those before the cut, the *prefix*, are rendered once. A longer conversation is rendered as
-a *window*: the *anchor*, which stands for the prefix, and all messages after the cut. The entries that follow the
-anchor's are appended to those of the prefix. From time to time messages are *settled*: the cut is moved behind them,
-and they become part of the prefix.
+a *window*: the *context*, which stands for the prefix, and all messages after the cut. The entries that follow the
+context's are appended to those of the prefix. From time to time the cut is moved behind more
+messages, and they become part of the prefix.
 
-The result equals that of a full render, because passes need no message before the cut, except those in the anchor, to
+The result equals that of a full render, because passes need no message before the cut, except those in the context, to
 render the messages after it:
 
 - The cut is between tool results or a user message and a reply that no target drops, so nothing is merged across it.
 - Each call and its results are on the same side.
 - Passes that read the current exchange read its user message, for some targets also its first turn. These are the
-  anchor; after a user message, it alone.
-- Ids and names continue from the prefix. Anything else that depends on all messages makes a message irregular, and a
-  conversation with irregular messages after the cut, or in the exchange that is cut, is rendered whole.
+  context; after a user message, it alone.
+- Ids and names continue from the prefix. A conversation is rendered whole if anything else in a message after
+  the cut, or in the exchange that is cut, depends on all messages: if it is not local.
 - The settings must be equal for prefix and window.
 - Findings are in the order of the stages that added them. The place of one that the prefix does not have is certain.
 """
@@ -30,7 +30,7 @@ from msgspec import Struct
 from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json
 from segue.canonical.layered_map import LayeredMap
-from segue.canonical.request import Request
+from segue.canonical.request import Options, Request
 from segue.conversion.convert import RenderedBody, RenderState, SettingsChangedError
 from segue.conversion.sent import FINGERPRINT_ITEMS, join_fingerprints
 from segue.render.cuts import Cut, DeclaredTools, can_follow_cut, find_cuts, is_local
@@ -40,8 +40,8 @@ from segue.render.report import IN_CALL_ORDER, ChainedReport, Finding, Report, S
 from segue.render.transcript import Transcript
 from segue.wire.names import NameMap
 
-# The least number of messages that are settled at once: settling costs two renders.
-_STEP = 8
+# The least number of messages that the cut is moved behind at once, which costs two renders.
+_MIN_STEP = 8
 
 RenderFunction = Callable[[Request, Report, RenderState | None], tuple[Transcript, RenderedBody]]
 
@@ -111,13 +111,13 @@ class RenderedPrefix(Struct, frozen=True):
     drops_blank_results: bool = False
     """Whether results are text, so that a message with blank ones is dropped."""
     declared: DeclaredTools | None = None
-    """The declared tools, if calls of others are irregular: same-API, their names are looked up in all messages."""
+    """The declared tools, if calls of others are not local: same-API, their names are looked up in all messages."""
     length: int = 0
     """The number of messages in the prefix."""
-    leading: tuple[Message, ...] = ()
-    anchor: tuple[Message, ...] = ()
-    anchored: _Window | None = None
-    """The rendered anchor, with the state after all messages of the prefix.
+    system_messages: tuple[Message, ...] = ()
+    context: tuple[Message, ...] = ()
+    context_window: _Window | None = None
+    """The rendered context, with the state after all messages of the prefix.
 
     For an empty prefix no entries, with the state of its settings; None if these are not known.
     """
@@ -150,7 +150,9 @@ class RenderedPrefix(Struct, frozen=True):
         declared = frozenset((tool.name, tool.kind) for tool in request.tools) if same_api else None
         return cls(request, render, conversation_key, tool_names, reads_first_turn, drops_blank_results, declared)
 
-    def adopt(self, messages: Sequence[Message], transcript: Transcript, rendered: RenderedBody) -> RenderedPrefix:
+    def with_whole_render(
+        self, messages: Sequence[Message], transcript: Transcript, rendered: RenderedBody
+    ) -> RenderedPrefix:
         """Return an empty prefix for a conversation whose last body was rendered whole, with these messages."""
         window = self._make_window(transcript, rendered, rendered.report, None)
         entries = tuple(map(encode_json, window.entries))
@@ -182,8 +184,14 @@ class RenderedPrefix(Struct, frozen=True):
             return None
         stages = frozenset(report.stages.values())
         return msgspec.structs.replace(
-            self, anchored=known, reports=(report,), findings=frozenset(report.stages), stages=stages, newest=None
+            self, context_window=known, reports=(report,), findings=frozenset(report.stages), stages=stages, newest=None
         )
+
+    @property
+    def options(self) -> Options:
+        """The options that the messages were rendered with last."""
+        window = self.newest.window if self.newest is not None else self.context_window
+        return window.state.settings.options if window is not None else self.request.options
 
     def replace_entries(self, entries: Sequence[bytes]) -> RenderedPrefix:
         """Return the prefix with other entries of the last body's messages after it."""
@@ -193,40 +201,46 @@ class RenderedPrefix(Struct, frozen=True):
     def extend(self, tail: Sequence[Message]) -> ExtendedBody | None:
         """Return the body with these messages after the prefix, or None if all messages must be rendered."""
         count = len(self.newest.messages) if self.newest is not None else 0
-        longer = self._settle_newest(tail[count]) if self._begins_with_newest(tail) else None
-        if longer is not None:
-            return longer.replace_newest(tail[count:])
+        try:
+            longer = self._lengthen_by_newest(tail[count]) if self._begins_with_newest(tail) else None
+            return longer.replace_newest(tail[count:]) if longer is not None else self._extend(tail, count)
+        except SettingsChangedError:
+            return None
+
+    def _extend(self, tail: Sequence[Message], count: int) -> ExtendedBody | None:
+        """Return the body with these messages, of which `count` are those of the last body."""
         # Only entries of the last body can be compared.
-        limit = len(tail) if self.anchored is None else count
-        cuts = [cut for cut in self._find_cuts(tail) if cut.position - len(self.anchor) <= limit]
-        settled = cuts[-1].position - len(self.anchor) if cuts else 0
-        if settled >= _STEP and self._is_regular(tail[settled:], _item_ids_of(tail[:settled])):
-            longer = self._settle(tail[:settled], cuts[-1])
-        return longer._render_window(tail[settled:]) if longer is not None else self.replace_newest(tail)
+        limit = len(tail) if self.context_window is None else count
+        cuts = [cut for cut in self._find_cuts(tail) if cut.position - len(self.context) <= limit]
+        step = cuts[-1].position - len(self.context) if cuts else 0
+        longer = None
+        if step >= _MIN_STEP and self._are_local(tail[step:], _item_ids_of(tail[:step])):
+            longer = self._lengthen(tail[:step], cuts[-1])
+        return longer._render_window(tail[step:]) if longer is not None else self.replace_newest(tail)
 
     def extend_newest(self, messages: Sequence[Message]) -> ExtendedBody | None:
         """Return the last body with more messages, or None if all messages must be rendered."""
-        longer = self._settle_newest(messages[0])
+        longer = self._lengthen_by_newest(messages[0])
         return longer.replace_newest(messages) if longer is not None else None
 
     def replace_newest(self, messages: Sequence[Message]) -> ExtendedBody | None:
         """Return the body with these messages alone after the prefix, or None if all messages must be rendered."""
         if self.length and messages and not can_follow_cut(messages[0]):
             return None
-        return self._render_window(messages) if self._is_regular(messages) else None
+        return self._render_window(messages) if self._are_local(messages) else None
 
-    def settle(self, tail: Sequence[Message]) -> RenderedPrefix | None:
+    def lengthen(self, tail: Sequence[Message]) -> RenderedPrefix | None:
         """Return the prefix with these messages up to their last cut, or None if all messages must be rendered.
 
         Without a cut it is this prefix.
         """
         cuts = self._find_cuts(tail)
-        count = cuts[-1].position - len(self.anchor) if cuts else 0
+        count = cuts[-1].position - len(self.context) if cuts else 0
         if count <= 0:
             return self
-        if self.anchored is not None and not self._is_regular(tail[:count]):
+        if self.context_window is not None and not self._are_local(tail[:count]):
             return None
-        return self._settle(tail[:count], cuts[-1])
+        return self._lengthen(tail[:count], cuts[-1])
 
     def drop_entries(self) -> RenderedPrefix:
         """Return the prefix without the entries and reports of its messages. Bodies of it lack them."""
@@ -235,31 +249,31 @@ class RenderedPrefix(Struct, frozen=True):
     @property
     def fragments(self) -> list[bytes]:
         """The body of the messages in the prefix."""
-        return self._build_fragments(self.anchored, ()) if self.anchored is not None else []
+        return self._build_fragments(self.context_window, ()) if self.context_window is not None else []
 
     @property
-    def context(self) -> list[bytes]:
-        """The encoded entries of the anchor."""
-        return list(map(encode_json, self.anchored.entries)) if self.anchored is not None else []
+    def encoded_context(self) -> list[bytes]:
+        """The encoded entries of the context."""
+        return list(map(encode_json, self.context_window.entries)) if self.context_window is not None else []
 
     def _find_cuts(self, tail: Sequence[Message]) -> list[Cut]:
-        """Return the cuts in the anchor and these messages."""
+        """Return the cuts in the context and these messages."""
         return find_cuts(
-            (*self.anchor, *tail),
+            (*self.context, *tail),
             self.declared,
             reads_first_turn=self.reads_first_turn,
             drops_blank_results=self.drops_blank_results,
         )
 
     def _render_window(self, tail: Sequence[Message]) -> ExtendedBody | None:
-        """Render regular messages after the prefix."""
-        if self.anchored is None:
+        """Render local messages after the prefix."""
+        if self.context_window is None:
             return None
-        window = self._render_after(self.anchored, tail)
+        window = self._render_after(self.context_window, tail)
         if window is None:
             return None
-        new = tuple(map(encode_json, window.entries[len(self.anchored.entries) :]))
-        newest = _report_after(self.anchored, window.report)
+        new = tuple(map(encode_json, window.entries[len(self.context_window.entries) :]))
+        newest = _report_after(self.context_window, window.report)
         if not self._has_place_for(newest):
             return None
         return ExtendedBody(
@@ -289,7 +303,7 @@ class RenderedPrefix(Struct, frozen=True):
             return False
         return are_identical(tail[: len(self.newest.messages)], self.newest.messages)
 
-    def _settle_newest(self, following: Message) -> RenderedPrefix | None:
+    def _lengthen_by_newest(self, following: Message) -> RenderedPrefix | None:
         """Return the prefix with all messages of the last body, if there is a cut between them and the following one.
 
         They were rendered as the last ones, with all results, so their entries are the same in a longer body.
@@ -297,58 +311,61 @@ class RenderedPrefix(Struct, frozen=True):
         newest = self.newest
         if newest is None:
             return None
-        end = len(self.anchor) + len(newest.messages)
+        end = len(self.context) + len(newest.messages)
         cut = next((cut for cut in self._find_cuts((*newest.messages, following)) if cut.position == end), None)
         if cut is None:
             return None
-        leading = self.leading if self.length else tuple(takewhile(_is_system, newest.messages))
-        return self._append(newest, cut, leading)
+        system_messages = self.system_messages if self.length else tuple(takewhile(_is_system, newest.messages))
+        return self._append(newest, cut, system_messages)
 
-    def _settle(self, settled: Sequence[Message], cut: Cut) -> RenderedPrefix | None:
+    def _lengthen(self, messages: Sequence[Message], cut: Cut) -> RenderedPrefix | None:
         """Return the prefix with these messages too; None if entries or settings differ from those of the last body."""
-        if self.anchored is None:
-            leading = tuple(takewhile(_is_system, settled))
-            window = self._render_messages(settled, None)
+        if self.context_window is None:
+            system_messages = tuple(takewhile(_is_system, messages))
+            window = self._render_messages(messages, None)
             entries, report = window.entries, window.report
         else:
-            leading = self.leading
-            window = self._render_after(self.anchored, settled)
+            system_messages = self.system_messages
+            try:
+                window = self._render_after(self.context_window, messages)
+            except SettingsChangedError:
+                return None
             if window is None:
                 return None
-            entries = window.entries[len(self.anchored.entries) :]
-            report = _report_after(self.anchored, window.report)
+            entries = window.entries[len(self.context_window.entries) :]
+            report = _report_after(self.context_window, window.report)
         encoded = tuple(map(encode_json, entries))
         if self.newest is not None and encoded != self.newest.entries[: len(encoded)]:
             return None
-        return self._append(_NewMessages(tuple(settled), window, encoded, report), cut, leading)
+        return self._append(_NewMessages(tuple(messages), window, encoded, report), cut, system_messages)
 
-    def _append(self, new: _NewMessages, cut: Cut, leading: tuple[Message, ...]) -> RenderedPrefix:
+    def _append(self, new: _NewMessages, cut: Cut, system_messages: tuple[Message, ...]) -> RenderedPrefix:
         """Return the prefix with rendered messages appended, which end at the cut."""
         item_ids, new_item_ids = self.item_ids, _item_ids_of(new.messages)
         if new_item_ids:
             item_ids = item_ids.fork()
             for item_id in new_item_ids:
                 item_ids[item_id] = True
-        anchored, anchor, last = self.anchored if self.length else None, cut.anchor, new.window
-        rendered = (*self.anchor, *new.messages[0 if anchored is not None else len(leading) :])
-        if anchored is None and not any(message.speaker == "ai" for message in rendered):
+        context_window, context, last = self.context_window if self.length else None, cut.context, new.window
+        rendered = (*self.context, *new.messages[0 if context_window is not None else len(system_messages) :])
+        if context_window is None and not any(message.speaker == "ai" for message in rendered):
             # The whole first request is rendered already.
-            anchor = rendered
-        bound = extend_bound_prefix(last.transcript, len(leading), anchor)
+            context = rendered
+        bound = extend_bound_prefix(last.transcript, len(system_messages), context)
         last = msgspec.structs.replace(last, state=msgspec.structs.replace(last.state, bound=bound))
-        if are_identical(anchor, rendered) and (anchored is None or bound is None):
-            anchored = last
-        elif anchored is None or not are_identical(anchor, self.anchor):
-            anchored = self._render_messages((*leading, *anchor), last)
+        if are_identical(context, rendered) and (context_window is None or bound is None):
+            context_window = last
+        elif context_window is None or not are_identical(context, self.context):
+            context_window = self._render_messages((*system_messages, *context), last)
         if bound is not None:
-            bound = msgspec.structs.replace(bound, rendered_length=len(anchored.transcript.messages))
+            bound = msgspec.structs.replace(bound, rendered_length=len(context_window.transcript.messages))
         state = msgspec.structs.replace(last.state, bound=bound, needs_same_options=True)
         return msgspec.structs.replace(
             self,
             length=self.length + len(new.messages),
-            leading=leading,
-            anchor=anchor,
-            anchored=msgspec.structs.replace(anchored, before=last.before, after=last.after, state=state),
+            system_messages=system_messages,
+            context=context,
+            context_window=msgspec.structs.replace(context_window, before=last.before, after=last.after, state=state),
             chunks=append_chunk(self.chunks, b",".join(new.entries)) if new.entries else self.chunks,
             entry_count=self.entry_count + len(new.entries),
             first_entries=(*self.first_entries, *new.entries)[:FINGERPRINT_ITEMS],
@@ -360,13 +377,13 @@ class RenderedPrefix(Struct, frozen=True):
             newest=None,
         )
 
-    def _render_after(self, anchored: _Window, messages: Sequence[Message]) -> _Window | None:
-        """Render the anchor and messages after it; None if its entries or the settings differ from the last body."""
-        try:
-            window = self._render_messages((*self.leading, *self.anchor, *messages), anchored)
-        except SettingsChangedError:
-            return None
-        is_same = window.has_same_settings(anchored) and window.entries[: len(anchored.entries)] == anchored.entries
+    def _render_after(self, context_window: _Window, messages: Sequence[Message]) -> _Window | None:
+        """Render the context and messages after it; None if its entries or the settings differ from the last body."""
+        window = self._render_messages((*self.system_messages, *self.context, *messages), context_window)
+        is_same = (
+            window.has_same_settings(context_window)
+            and window.entries[: len(context_window.entries)] == context_window.entries
+        )
         return window if is_same else None
 
     def _render_messages(self, messages: Sequence[Message], earlier: _Window | None) -> _Window:
@@ -406,7 +423,7 @@ class RenderedPrefix(Struct, frozen=True):
         fragments.append(b"]}" if window.after == b"{}" else b"]," + window.after[1:])
         return fragments
 
-    def _is_regular(self, messages: Sequence[Message], new_item_ids: frozenset[str] = frozenset()) -> bool:
+    def _are_local(self, messages: Sequence[Message], new_item_ids: frozenset[str] = frozenset()) -> bool:
         """Return whether these messages can be rendered in a window, with their own calls and no repeated items."""
         called: dict[str, str] = {}
         for message in messages:
@@ -460,8 +477,8 @@ def _item_ids(message: Message) -> list[str]:
     return item_ids
 
 
-def _report_after(anchored: _Window, report: Report) -> Report:
-    """Remove the ids of the anchor from the report. Its findings stay: joining reports merges equal ones."""
-    seen, calls, results = anchored.id_counts
+def _report_after(context_window: _Window, report: Report) -> Report:
+    """Remove the ids of the context from the report. Its findings stay: joining reports merges equal ones."""
+    seen, calls, results = context_window.id_counts
     del report.seen[:seen], report.emitted_calls[:calls], report.emitted_results[:results]
     return report

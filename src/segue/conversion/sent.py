@@ -1,6 +1,6 @@
-"""`SentBody`: the parts of a converted body that are needed to convert its reply.
+"""The parts of a converted body that are needed to convert its reply.
 
-The reply needs the tools, the model and the options of the request, the ids of its calls, and a key that differs for
+It needs the tools, the model and the options of the request, the ids of its calls, and a key that differs for
 each turn. None of them costs more for a longer conversation, except the ids, and these only if the reply has calls.
 """
 
@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from segue.canonical.call_history import CallHistory
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Request
@@ -25,7 +24,7 @@ FINGERPRINT_ITEMS = 3
 """The items at each end that, with the number of all items, distinguish the requests of a conversation."""
 
 
-class BodyFields:
+class SentSettings:
     """The fields of a body besides its conversation, and the request that they were converted from, without messages.
 
     One value serves all requests that differ only in their conversation.
@@ -36,10 +35,6 @@ class BodyFields:
         self.names = names
         self._fields = fields
 
-    def replace(self, key: str, value: object) -> BodyFields:
-        """Return the fields with another value of a key."""
-        return BodyFields(self.request, self.names, {**self._fields, key: value})
-
     @cached_property
     def model(self) -> str | None:
         """The model that the body names."""
@@ -48,23 +43,16 @@ class BodyFields:
             value = parse_json_object(b'{"model":%b}' % bytes(value))[0]["model"]
         return value if isinstance(value, str) else None
 
+    def build_reply_key(self, fingerprint: bytes) -> str:
+        """Return a key that differs for each turn of a conversation, the same for a whole and for a streamed reply.
+
+        `fingerprint` are the first and last items, and the number of all.
+        """
+        return short_hash(self._key.encode() + fingerprint)
+
     @cached_property
-    def key(self) -> str:
-        """A hash of the fields, the same for a whole and for a streamed reply."""
+    def _key(self) -> str:
         return short_hash(encode_json({key: value for key, value in self._fields.items() if key not in _STREAM_KEYS}))
-
-
-class SentBody(Struct, frozen=True):
-    """The parts of a body that its reply needs. `fingerprint` are the first and last items, and the number of all."""
-
-    fields: BodyFields
-    history: CallHistory
-    fingerprint: bytes
-
-    @property
-    def reply_key(self) -> str:
-        """A key that differs for each turn of a conversation, the same for a whole and for a streamed reply."""
-        return short_hash(self.fields.key.encode() + self.fingerprint)
 
 
 def encode_fingerprint(conversation: object) -> bytes:
@@ -82,5 +70,5 @@ def join_fingerprints(count: int, first: Sequence[bytes], last: Sequence[bytes])
 
 
 def _hash_large(fingerprint: bytes) -> bytes:
-    """Return the fingerprint, or their hash if they are too large to be kept until the reply arrives."""
+    """Return the fingerprint, or its hash if it is too large to be kept until the reply arrives."""
     return fingerprint if len(fingerprint) <= _MAX_FINGERPRINT else short_hash(fingerprint).encode()

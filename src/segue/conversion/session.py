@@ -1,6 +1,6 @@
 """Remembered conversations: a body that continues one is converted by rendering only its newest items.
 
-The bytes of a settled part of the body, and those after its items, are compared. The items in between are parsed alone,
+The bytes of a body up to a border, and those after its items, are compared. The items in between are parsed alone,
 and their messages extend the rendered prefix of the conversation, with the ids that they have in the whole body.
 
 The *state* at a border holds all that the items after it depend on. Its two sides are kept apart, so that a
@@ -15,16 +15,16 @@ What parsing depends on, in `RememberedConversation`:
   those after (`canonical.pairing_state`). `bare_names`: names that only a walk over all calls resolves.
 - `has_moved_markers`: whether a cache marker, of which a finding tells, has moved behind the border.
 - `newest`: the items of the last body after the border, with which a longer body has to begin.
-- `calls`, `call_count`: the ids that calls of the reply must differ from. `sent_fields`, `sent_settings`: the settings
+- `calls`, `call_count`: the ids that calls of the reply must differ from. `sent_settings`, `sent_body`: the settings
   that the reply needs, kept to be the same value for all requests. `settings_size`: for the size in memory.
 
 What rendering depends on, in `prefix`, a `RenderedPrefix`:
 
 - `request`, `render`, `conversation_key`: the settings before passes, the target, and where its conversation is.
-- `anchored`, with a `RenderState`: the `ids` and `names` at the target so far, the `settings` as rendered, the messages
-  that reasoning is `bound` to, and `needs_same_options`, because passes may choose options by the messages.
-- `leading`, `anchor`: the system messages at the beginning, and the opening of the current exchange, which passes read
-  (`reads_first_turn`). They are rendered again before the messages after the border.
+- `context_window`, with a `RenderState`: the `ids` and `names` at the target so far, the `settings` as rendered, the
+  messages that reasoning is `bound` to, and `needs_same_options`, because passes may choose options by the messages.
+- `system_messages`, `context`: the system messages at the beginning, and the opening of the current exchange, which
+  passes read (`reads_first_turn`). They are rendered again before the messages after the border.
 - `tool_names`, `declared`, `drops_blank_results`: which calls and results may stand after the border at all.
 - `item_ids`: the second item with an id is dropped.
 - `reports`, `findings`, `stages`: the findings so far, since those of one stage are in the order of the messages.
@@ -45,12 +45,12 @@ from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.call_history import CallColumns, CallHistory
 from segue.canonical.json import parse_json_object
 from segue.canonical.pairing_state import PairingState
-from segue.canonical.request import Request
+from segue.canonical.request import Options, Request
 from segue.conversion.body import BodyFrame, cut_items, join_items, parse_items, split_items
 from segue.conversion.convert import Conversion, ConvertJob
 from segue.conversion.markers import has_markers, move_markers
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
-from segue.conversion.sent import BodyFields, SentBody
+from segue.conversion.sent import SentSettings
 from segue.conversion.target import RenderTarget
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -80,7 +80,9 @@ class ContinuedBody(Struct, frozen=True):
     source: Wire
     data: bytes
     report: Report
-    sent_body: SentBody
+    sent_settings: SentSettings
+    history: CallHistory
+    fingerprint: bytes
     transcript: Transcript
     """That of the newest items."""
     conversation: RememberedConversation
@@ -96,7 +98,7 @@ class _NewItems(Struct, frozen=True):
 
 
 class RememberedConversation(Struct, frozen=True):
-    """The settled part of a conversation, and everything that the conversion of a longer body continues from."""
+    """A conversation up to a border, and everything that the conversion of a longer body continues from."""
 
     frame: BodyFrame
     job: ConvertJob
@@ -106,7 +108,7 @@ class RememberedConversation(Struct, frozen=True):
     prefix: RenderedPrefix
     pairing: PairingState
     newest: ParsedItems
-    """The items after the settled ones in the last body."""
+    """The items after the border in the last body."""
     settings_size: int = 0
     """The number of bytes around the items."""
     features: ItemFeatures = frozenset()
@@ -114,16 +116,16 @@ class RememberedConversation(Struct, frozen=True):
     bare_names: frozenset[str] = frozenset()
     """The names of tools in a namespace, which calls may omit."""
     has_moved_markers: bool = False
-    """Whether settled content had a cache marker when it was rendered cross-API, which is in later content now.
+    """Whether content before the border had a cache marker when it was rendered cross-API, which is in later content.
 
     Its only effect is the finding that it is dropped, so there must be one in the later content.
     """
     call_count: int = 0
     calls: CallColumns | None = None
-    """The number of settled calls, and their columns; None if a column does not hold all of a call."""
-    sent_fields: BodyFields | None = None
-    sent_settings: dict[str, Any] | None = None
-    """The settings of the last body, and its fields for the conversion of the reply."""
+    """The number of calls before the border, and their columns; None if a column does not hold all of a call."""
+    sent_settings: SentSettings | None = None
+    sent_body: dict[str, Any] | None = None
+    """The settings of the last body that its reply needs, and that body with an empty conversation."""
 
     @property
     def size(self) -> int:
@@ -131,6 +133,11 @@ class RememberedConversation(Struct, frozen=True):
         encoded = len(self.frame.head) + sum(map(len, self.prefix.chunks))
         decoded = self.settings_size + len(self.newest.data)
         return encoded + _SIZE_FACTOR * decoded + _CALL_SIZE * self.call_count
+
+    @property
+    def options(self) -> Options:
+        """The options that the last body was rendered with."""
+        return self.prefix.options
 
     def start_another(self) -> RememberedConversation | None:
         """Return an empty conversation with the settings of this one, of which one body was converted.
@@ -160,7 +167,10 @@ class RememberedConversation(Struct, frozen=True):
         return _NewItems(first, new, entries) if new is not None and entries is not None else None
 
     def extend(self, data: bytes, new: _NewItems) -> ContinuedBody | None:
-        """Convert a body with all items of the last one and new ones; None if the whole body must be converted."""
+        """Convert a body with all items of the last one and new ones; None if the whole body must be converted.
+
+        This and `replace_newest` raise `SettingsChangedError` if it must because the new items change the options.
+        """
         items = parse_items(new.data)
         has_moved_markers = self.has_moved_markers or (new.entries is not None and not self._is_same_api)
         if has_moved_markers and not has_markers(items):
@@ -177,15 +187,15 @@ class RememberedConversation(Struct, frozen=True):
 
     def append(self, data: bytes, items: Sequence[Any]) -> tuple[RememberedConversation, ExtendedBody] | None:
         """Return the conversation with more items after those of the last body; None if they depend on those."""
-        settled = self._settle()
-        messages = settled._parse_items(items)
+        longer = self._move_border()
+        messages = longer._parse_items(items)
         if not messages or messages[0].speaker != "ai":
             return None
         extended = self.prefix.extend_newest(messages)
-        return extended and settled._with_newest(ParsedItems(data, items, messages), extended)
+        return extended and longer._with_newest(ParsedItems(data, items, messages), extended)
 
     def replace_newest(self, data: bytes, items_data: bytes) -> ContinuedBody | None:
-        """Convert a body with other items after the settled ones; None if the whole body must be converted."""
+        """Convert a body with other items after the border; None if the whole body must be converted."""
         items = parse_items(items_data)
         if self.has_moved_markers and not has_markers(items):
             return None
@@ -212,14 +222,16 @@ class RememberedConversation(Struct, frozen=True):
         if self.frame.volatile and self._is_same_api:
             value = parse_json_object(self.frame.find_volatile(data))[0]
             extended = extended.replace_field(self.prefix.conversation_key, self.frame.volatile, value)
-        fields = self._find_sent_fields(extended)
+        settings = self._find_sent_settings(extended)
         return ContinuedBody(
             self.source,
             b"".join(extended.fragments),
             extended.report,
-            SentBody(fields, self._build_history(data, self.newest.messages), extended.fingerprint),
+            settings,
+            self._build_history(data, self.newest.messages),
+            extended.fingerprint,
             extended.transcript,
-            msgspec.structs.replace(self, sent_fields=fields, sent_settings=extended.settings),
+            msgspec.structs.replace(self, sent_settings=settings, sent_body=extended.settings),
         )
 
     def _is_source(self, features: ItemFeatures) -> bool:
@@ -229,12 +241,12 @@ class RememberedConversation(Struct, frozen=True):
             return detect_source(body, features) == self.source.name
         return find_contradicting_api(body, self.source.name, features) is None
 
-    def _find_sent_fields(self, extended: ExtendedBody) -> BodyFields:
-        """Return the fields of the body, the same value for all bodies with the same names."""
-        names, fields = extended.names, self.sent_fields
-        if fields is not None and self.sent_settings is extended.settings and names.has_same_changes(fields.names):
-            return fields
-        return BodyFields(
+    def _find_sent_settings(self, extended: ExtendedBody) -> SentSettings:
+        """Return the settings of the body, the same value for all bodies with the same names."""
+        names, settings = extended.names, self.sent_settings
+        if settings is not None and self.sent_body is extended.settings and names.has_same_changes(settings.names):
+            return settings
+        return SentSettings(
             self.prefix.request,
             names,
             {key: value for key, value in extended.settings.items() if key != self.prefix.conversation_key},
@@ -249,7 +261,7 @@ class RememberedConversation(Struct, frozen=True):
         return CallHistory(parse_messages, columns)
 
     def _parse_items(self, items: Sequence[Any]) -> tuple[Message, ...] | None:
-        """Parse items that follow the settled ones; None if they depend on those, or are not just messages."""
+        """Parse items after the border; None if they depend on those before, or are not just messages."""
         if not items:
             return ()
         parsed = _parse_fields(self.source, self.prefix.request, items)
@@ -268,7 +280,7 @@ class RememberedConversation(Struct, frozen=True):
     def _is_same_api(self) -> bool:
         return self.source.name == self.job.target.name
 
-    def _settle(self) -> RememberedConversation:
+    def _move_border(self) -> RememberedConversation:
         """Return the conversation after its newest messages, without their place in the bytes and their rendering."""
         messages = self.newest.messages
         calls = _find_calls(messages)
@@ -300,7 +312,7 @@ def start_conversation(
         rendered.settings.declared, request=_drop_items(rendered.settings.declared.request, source)
     )
     settings = msgspec.structs.replace(rendered.settings, declared=declared)
-    prefix = target.start_prefix(request).adopt(
+    prefix = target.start_prefix(request).with_whole_render(
         conversion.request.messages, conversion.transcript, msgspec.structs.replace(rendered, settings=settings)
     )
     names = (split_name(tool.name) for tool in request.tools)

@@ -8,8 +8,9 @@ from threading import Lock
 
 import msgspec
 
+from segue.canonical.request import Options
 from segue.conversion.body import BodyFrame, find_frame
-from segue.conversion.convert import Conversion, ConvertJob
+from segue.conversion.convert import Conversion, ConvertJob, SettingsChangedError
 from segue.conversion.prefixes import PrefixTree
 from segue.conversion.session import ContinuedBody, RememberedConversation, start_conversation
 from segue.conversion.slices import MIN_SIZE, convert_in_slices
@@ -18,7 +19,7 @@ from segue.render.cuts import has_plain_exchange
 from segue.wire.names import clear_projected_names
 from segue.wire.schema import clear_rendered_schemas
 
-_UNSUPPORTED = (SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_UNSUPPORTED = (SegueError, SettingsChangedError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # The errors of items that can't be parsed alone: the whole body is converted.
 
 _MAX_COUNT = 4096
@@ -49,6 +50,11 @@ class FirstBody:
         self._conversion = msgspec.structs.replace(conversion, rendered=rendered)
         self._job = job
 
+    @property
+    def options(self) -> Options:
+        """The options that the body was rendered with."""
+        return self._conversion.rendered.settings.options
+
     @cached_property
     def can_continue(self) -> bool:
         """Whether a longer conversation can be rendered from this one: not while its exchange has media in a result."""
@@ -61,6 +67,10 @@ class FirstBody:
             return None
         frame, items = self._framed
         return self.data[: len(frame.head) + _measure_start(items)]
+
+    @property
+    def is_prepared(self) -> bool:
+        return "conversation" in self.__dict__
 
     @cached_property
     def conversation(self) -> RememberedConversation | None:
@@ -77,6 +87,7 @@ class KnownSettings:
 
     def __init__(self, first: RememberedConversation) -> None:
         self.size = first.size
+        self.options = first.options
         self._first = first
 
     @cached_property
@@ -85,7 +96,7 @@ class KnownSettings:
         return self._first.start_another()
 
 
-_Entry = FirstBody | KnownSettings | RememberedConversation
+_Entry = RememberedConversation | FirstBody | KnownSettings
 
 
 class ConversationMemory:
@@ -133,8 +144,12 @@ class ConversationMemory:
         if len(data) > MAX_BODY_SIZE:
             return None
         has_failed = False
+        # Options that this body does not have: they depend on its newest items.
+        other_options: list[Options] = []
         entries = self._find_entries(data, job)
         for key, entry in entries:
+            if entry.options in other_options:
+                continue
             conversation = entry if isinstance(entry, RememberedConversation) else entry.conversation
             if conversation is None:
                 continue
@@ -150,20 +165,31 @@ class ConversationMemory:
                     with self._lock:
                         self._drop(key)
                 continue
-            continued = conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
-            with self._lock:
-                if isinstance(entry, KnownSettings) and continued is not None:
-                    if key in self._entries:
-                        self._entries.move_to_end(key)
-                elif continued is not None or has_failed:
-                    self._drop(key)
+            try:
+                continued = (
+                    conversation.extend(data, new) if new is not None else conversation.replace_newest(data, items)
+                )
+            except SettingsChangedError:
+                continued = None
+                other_options.append(entry.options)
             if continued is not None:
-                longer = continued.conversation
-                start = 0 if longer.prefix.length else _measure_start(longer.newest.data)
-                self._add(key[0], longer, data[: len(longer.frame.head) + start])
+                self._replace(key, entry, continued.conversation, data)
                 return continued
+            if has_failed:
+                with self._lock:
+                    self._drop(key)
             has_failed = True
         return None
+
+    def _replace(self, key: _Key, entry: _Entry, longer: RememberedConversation, data: bytes) -> None:
+        """Remember the conversation of a body that continues this entry. Known settings stay."""
+        with self._lock:
+            if not isinstance(entry, KnownSettings):
+                self._drop(key)
+            elif key in self._entries:
+                self._entries.move_to_end(key)
+        start = 0 if longer.prefix.length else _measure_start(longer.newest.data)
+        self._add(key[0], longer, data[: len(longer.frame.head) + start])
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
@@ -176,7 +202,11 @@ class ConversationMemory:
         return True
 
     def _find_entries(self, data: bytes, job: ConvertJob) -> list[tuple[_Key, _Entry]]:
-        """Return the entries of earlier bodies that this one may continue: those with the longest prefix first."""
+        """Return the entries of earlier bodies that this one may continue: those with the longest prefix first.
+
+        First bodies that nothing has continued yet come later: if another entry has the same options, they are not
+        prepared in vain.
+        """
         with self._lock:
             tree = self._trees.get(_job_key(job))
             found = [(key, self._entries[key]) for key in tree.find(data)] if tree is not None else []
@@ -185,7 +215,7 @@ class ConversationMemory:
                 if isinstance(entry, FirstBody) and len(self._prefixes[key]) <= _START_SIZE:
                     self._place(key, entry.prefix)
             found = [(key, entry) for key, entry in found if data.startswith(self._prefixes.get(key, _NO_PREFIX))]
-            return sorted(found, key=lambda item: -len(self._prefixes[item[0]]))
+            return sorted(found, key=lambda item: (_rank(item[1]), -len(self._prefixes[item[0]])))
 
     def _place(self, key: _Key, prefix: bytes | None) -> None:
         """Find an entry by another prefix from now on, or drop it."""
@@ -215,6 +245,12 @@ class ConversationMemory:
             tree.remove(self._prefixes.pop(key), key)
             if not tree:
                 del self._trees[key[0]]
+
+
+def _rank(entry: _Entry) -> int:
+    if isinstance(entry, KnownSettings):
+        return 2
+    return int(isinstance(entry, FirstBody) and not entry.is_prepared)
 
 
 def _measure_start(items: bytes) -> int:

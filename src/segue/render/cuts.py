@@ -1,6 +1,6 @@
 """Cuts: positions in a conversation where the messages before can be rendered without those after.
 
-A message is *local* if it is rendered without regard to messages before the anchor, and *plain* if it is also rendered
+A message is *local* if it is rendered without regard to messages before the context, and *plain* if it is also rendered
 as one message of its speaker.
 """
 
@@ -18,10 +18,10 @@ DeclaredTools: TypeAlias = frozenset[tuple[str, str]]
 
 
 class Cut(Struct, frozen=True):
-    """A position in a list of messages, and the anchor that stands for the messages before it."""
+    """A position in a list of messages, and the context that stands for the messages before it."""
 
     position: int
-    anchor: tuple[Message, ...]
+    context: tuple[Message, ...]
 
 
 def find_cuts(
@@ -40,25 +40,25 @@ def find_cuts(
         for block in message.blocks
         if type(block) is ToolResponse and (not drops_blank_results or _has_text(block))
     }
-    # The position of the user message of the exchange, None if it can't be cut; its anchor, once the first turn ended.
+    # The position of the user message of the exchange, None if it can't be cut; its context, once the first turn ended.
     start: int | None = None
-    anchor: tuple[Message, ...] = ()
+    context: tuple[Message, ...] = ()
     last_reply: Message | None = None
     for position, message in enumerate(messages):
         if message.speaker == "human":
             start = position if _is_plain(message, declared) and _is_kept(message) else None
-            anchor = ()
+            context = ()
         elif not _is_plain(message, declared):
             start = None
         if start is not None and message.speaker == "ai" and messages[position - 1].speaker != "ai":
-            if reads_first_turn and start < position - 1 and not anchor:
-                anchor = tuple(messages[start:position])
-                start = start if _is_complete(anchor, kept_ids) else None
+            if reads_first_turn and start < position - 1 and not context:
+                context = tuple(messages[start:position])
+                start = start if _is_complete(context, kept_ids) else None
             # Results of a reply before the last one are moved to it, and then two replies are neighbours.
             is_after_results = messages[position - 1].speaker == "human" or _has_results(last_reply, kept_ids)
             is_closed = is_after_results and not open_ids and not _ends_with_reasoning(last_reply)
             if start is not None and is_closed and can_follow_cut(message):
-                cuts.append(Cut(position, anchor or (messages[start],)))
+                cuts.append(Cut(position, context or (messages[start],)))
         last_reply = message if message.speaker == "ai" else last_reply
         for block in message.blocks:
             if type(block) is ToolCall and block.kind != "hosted" and not block.broken:
@@ -112,11 +112,11 @@ def _drop_cuts_after(cuts: list[Cut], position: int) -> None:
         cuts.pop()
 
 
-def _is_complete(anchor: Sequence[Message], kept_ids: Container[str]) -> bool:
+def _is_complete(context: Sequence[Message], kept_ids: Container[str]) -> bool:
     """Return whether the first turn of an exchange has calls, and exactly their results."""
-    call_ids = sorted(call.id for message in anchor for call in calls_of(message))
-    last_reply = next((message for message in reversed(anchor) if message.speaker == "ai"), None)
-    result_ids = sorted(result.call_id for message in anchor for result in responses_of(message))
+    call_ids = sorted(call.id for message in context for call in calls_of(message))
+    last_reply = next((message for message in reversed(context) if message.speaker == "ai"), None)
+    result_ids = sorted(result.call_id for message in context for result in responses_of(message))
     return _has_results(last_reply, kept_ids) and call_ids == result_ids
 
 
@@ -145,7 +145,7 @@ def _is_plain_block(block: Block, speaker: str, declared: DeclaredTools | None) 
 
 
 def is_local(block: Block, declared: DeclaredTools | None) -> bool:
-    """Return whether the block is rendered without regard to messages before the anchor."""
+    """Return whether the block is rendered without regard to messages before the context."""
     match block:
         case Text() | Thinking():
             return True

@@ -182,7 +182,7 @@ TRAITS_NEEDED: dict[Pass, frozenset[Trait]] = {
     | _RESULTS_OUTSIDE
     | _REPLIES_OUTSIDE
     | _traits(("ai", "ai"), ("tool", NO_BLOCKS), "hosted"),
-    choose_results: _traits("contested result"),
+    choose_results: _traits("duplicate or pending result"),
     convert_orphans: _traits("orphan", "earlier history"),
     convert_hosted: _traits("hosted", "nested call"),
     complete_calls: _traits("unanswered call", "hosted"),
@@ -197,7 +197,7 @@ TRAITS_NEEDED: dict[Pass, frozenset[Trait]] = {
     | _traits(("tool", "tool"), ("tool", NO_BLOCKS), ("tool", SEVERAL_BLOCKS), ("ai", SEVERAL_BLOCKS)),
     insert_fillers: _traits(("tool", "human"), ("tool", "system"), ("ai", "system")),
     merge_neighbours: _EQUAL_NEIGHBOURS | _traits(("human", "tool"), ("tool", "human")),
-    fix_ends: _traits("bare end", "prefill"),
+    fix_ends: _traits("first or last message", "prefill"),
     drop_stale_reasoning_and_regroup: _traits(Thinking),
     fit_ranges: _traits("number options"),
     adjust_reasoning: _traits("reasoning options", "tool choice", "declared tools"),
@@ -209,10 +209,10 @@ TRAITS_NEEDED: dict[Pass, frozenset[Trait]] = {
 _USER_NEIGHBOURS: frozenset[Trait] = frozenset({("human", "tool"), ("tool", "human")})
 
 TRAITS_ADDED: dict[Pass, frozenset[Trait]] = {
-    filter_reasoning: _traits("bare end"),
-    place_system_text: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("bare end"),
-    group_results: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("bare end"),
-    merge_neighbours: _traits("bare end"),
+    filter_reasoning: _traits("first or last message"),
+    place_system_text: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("first or last message"),
+    group_results: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("first or last message"),
+    merge_neighbours: _traits("first or last message"),
     fit_ranges: _traits(),
     insert_reasoning_placeholders: _traits(),
 }

@@ -64,7 +64,7 @@ class PrefixDigest:
 class BoundPrefix(Struct, frozen=True):
     """The messages of earlier renders, for a target whose reasoning is bound to them.
 
-    A render of later messages repeats some of the earlier ones first, the anchor.
+    A render of later messages repeats some of the earlier ones first, the context.
     """
 
     recorded: PrefixDigest
@@ -75,15 +75,15 @@ class BoundPrefix(Struct, frozen=True):
     """The raw ids of the calls."""
     is_stale: bool = False
     """Whether reasoning was dropped because its prefix has changed: all later reasoning is dropped too."""
-    anchor_length: int = 0
-    """The number of messages in the anchor."""
+    context_length: int = 0
+    """The number of messages in the context."""
     rendered_length: int | None = 0
-    """The number of messages that the anchor is rendered as; None if it is all that is rendered."""
-    anchor_reasoning: tuple[Thinking, ...] = ()
-    """The reasoning of the anchor that was kept."""
+    """The number of messages that the context is rendered as; None if it is all that is rendered."""
+    context_reasoning: tuple[Thinking, ...] = ()
+    """The reasoning of the context that was kept."""
 
     def new_messages(self, rendered: Sequence[Message]) -> Sequence[Message]:
-        """Return the rendered messages after the anchor."""
+        """Return the rendered messages after the context."""
         return () if self.rendered_length is None else rendered[self.rendered_length :]
 
 

@@ -27,7 +27,7 @@ def drop_stale_reasoning(draft: Draft, find_tools: Callable[[Draft], Sequence[To
     if draft.constraints.reasoning_binding != "prefix" or not any(has_reasoning(message) for message in draft.messages):
         return draft
     earlier = draft.earlier or _start_prefix(draft, find_tools(draft))
-    messages = draft.request.messages[earlier.anchor_length :]
+    messages = draft.request.messages[earlier.context_length :]
     recorded, _ = earlier.recorded.add(messages)
     expected = {
         id(block): block.prefix or digest
@@ -37,7 +37,7 @@ def drop_stale_reasoning(draft: Draft, find_tools: Callable[[Draft], Sequence[To
     }
     rendered = earlier.new_messages(draft.messages)
     actual, _ = earlier.sent.add(rendered, _changed_ids(draft, rendered, earlier.raw_ids))
-    kept = set(map(id, earlier.anchor_reasoning))
+    kept = set(map(id, earlier.context_reasoning))
     start = len(draft.messages) - len(rendered)
     for position, message in enumerate(draft.messages):
         thoughts = [id(block) for block in message.blocks if isinstance(block, Thinking)]
@@ -69,10 +69,10 @@ def digest_transcript(transcript: Transcript) -> str:
     return earlier.sent.add(messages, _changed_ids(transcript, messages, earlier.raw_ids))[1].value
 
 
-def extend_bound_prefix(transcript: Transcript, leading: int, anchor: Sequence[Message]) -> BoundPrefix | None:
+def extend_bound_prefix(transcript: Transcript, system_count: int, context: Sequence[Message]) -> BoundPrefix | None:
     """Return the prefix that ends with this transcript, None if the target's reasoning is not bound to it.
 
-    The next render repeats so many leading messages and the anchor.
+    The next render repeats so many system messages and the context.
     """
     if transcript.constraints.reasoning_binding != "prefix":
         return None
@@ -85,16 +85,19 @@ def extend_bound_prefix(transcript: Transcript, leading: int, anchor: Sequence[M
             raw_ids[call.origin.raw_id or ""] = True
     kept = {id(block) for message in transcript.messages for block in message.blocks if isinstance(block, Thinking)}
     return BoundPrefix(
-        recorded=earlier.recorded.add(transcript.request.messages[earlier.anchor_length :])[1],
+        recorded=earlier.recorded.add(transcript.request.messages[earlier.context_length :])[1],
         # No later pass changes the messages of such a target: as long as no reasoning is stale, they are those that
         # `drop_stale_reasoning` compares.
         sent=earlier.sent.add(messages, changed)[1],
         raw_ids=raw_ids.fork(),
         is_stale=earlier.is_stale or transcript.has_stale_reasoning,
-        anchor_length=leading + len(anchor),
+        context_length=system_count + len(context),
         rendered_length=None,
-        anchor_reasoning=tuple(
-            block for message in anchor for block in message.blocks if isinstance(block, Thinking) and id(block) in kept
+        context_reasoning=tuple(
+            block
+            for message in context
+            for block in message.blocks
+            if isinstance(block, Thinking) and id(block) in kept
         ),
     )
 

@@ -20,20 +20,20 @@ _STATE_RANK: dict[State, int] = {"complete": 0, "error": 1, "denied": 2, "cancel
 def choose_results(draft: Draft) -> Draft:
     """Keep one result per call: a complete one before an error, the first among equals. Partial output is dropped."""
     chosen: dict[str, ToolResponse] = {}
-    contested_ids: set[str] = set()
+    duplicate_or_pending_ids: set[str] = set()
     for response in client_responses(draft):
         current = chosen.get(response.call_id)
         if current is None:
             chosen[response.call_id] = response
         if current is not None or state_of(response) == "pending":
-            contested_ids.add(response.call_id)
+            duplicate_or_pending_ids.add(response.call_id)
         if current is not None and _rank(response) < _rank(current):
             chosen[response.call_id] = response
-    if not contested_ids:
+    if not duplicate_or_pending_ids:
         return draft
 
     def keep(_message: Message, block: Block) -> list[Block]:
-        if not draft.is_client_result(block) or block.call_id not in contested_ids:
+        if not draft.is_client_result(block) or block.call_id not in duplicate_or_pending_ids:
             return [block]
         best = chosen[block.call_id]
         if block is best and state_of(block) != "pending":

@@ -25,9 +25,9 @@ from segue.canonical.contents import Contents
 from segue.render.draft import Draft
 
 NamedTrait: TypeAlias = Literal[
-    "bare end",  # the first message is not of the user, or the last one is of the model, of the system, or empty
+    "first or last message",  # the first is not of the user, or the last is of the model, of the system, or empty
     "blank",  # a message has no blocks but reasoning, or a text is empty or white space, also outside of the messages
-    "contested result",  # a call has several results, or a result is pending
+    "duplicate or pending result",  # a call has several results, or a result is pending
     "declared tools",
     "earlier history",  # the request continues a state that the provider holds
     "failure",  # a result has the error flag or an outcome
@@ -74,7 +74,7 @@ def find_traits(draft: Draft, contents: Contents) -> set[Trait]:
 def _named_traits(draft: Draft, contents: Contents) -> Iterable[tuple[NamedTrait, bool]]:
     options = draft.options
     return (
-        ("bare end", _has_bare_end(draft.messages)),
+        ("first or last message", _has_bare_end(draft.messages)),
         ("blank", contents.has_blanks or _has_blank_system(draft) or _has_only_reasoning(draft, contents)),
         ("declared tools", bool(draft.tools)),
         ("earlier history", draft.request.continues is not None),
@@ -125,5 +125,5 @@ def _find_pairing_traits(contents: Contents) -> list[NamedTrait]:
     if not answered <= called:
         traits.append("orphan")
     if len(answered) < len(contents.results) or may_be_pending:
-        traits.append("contested result")
+        traits.append("duplicate or pending result")
     return traits

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 from segue._literals import Api
 from segue.canonical.json import parse_json_object
 from segue.conversion.convert import report_conflicting_results, report_dropped_model
-from segue.conversion.pieces import IrregularError, Piece, render_pieces
+from segue.conversion.pieces import NeedsWholeRenderError, Piece, render_pieces
 from segue.conversion.target import RenderTarget
 from segue.errors import StoreError
 from segue.render.report import ChainedReport, Report
@@ -91,7 +91,7 @@ def render_body(
     if target is not None:
         try:
             return _render_pieces(stored, target, on_piece)
-        except IrregularError:
+        except NeedsWholeRenderError:
             pass
     chat = stored.state.chat
     if not stored.is_whole:
