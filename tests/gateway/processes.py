@@ -134,7 +134,7 @@ class Home:
             yield [stack.enter_context(self.serve(*options)) for _ in range(number)]
 
     def wait_for_written_requests(self, number: int) -> None:
-        """Wait until the workers have written that they answered so many requests."""
+        """Wait until the workers have written that they answered so many requests of an API."""
         deadline = time.monotonic() + _DEADLINE
         total = 0.0
         while total != number:
@@ -142,7 +142,8 @@ class Home:
             time.sleep(0.05)
             files = self._folder.rglob("gateway-*.metrics-*[0-9]")
             written = [msgspec.json.decode(file.read_bytes(), type=MetricsSnapshot) for file in files]
-            total = sum(value for one in written for name, _, value in one.values if name == "segue_requests_total")
+            values = [value for one in written for value in one.values if value[0] == "segue_requests_total"]
+            total = sum(value for _, labels, value in values if "api" in dict(labels))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command of this user."""
