@@ -163,7 +163,7 @@ class ReplyStream:
         self._extractor: TextExtractor | None = sent.build_extractor(self.report, turn_key)
         ids = sent.build_id_map(source)
         self._mapper = _EventMapper(sent, ids, self.report)
-        context = RenderContext(ids, NameMap(ANY_NAME), self.report, request=sent.request)
+        context = RenderContext(ids, NameMap(ANY_NAME), self.report, request=sent.caller_request)
         self._renderer = source.stream_renderer(context, sent.model)
         self._last_delta: Delta | None = None
         """The last event, if it was alone in a read and is a delta."""

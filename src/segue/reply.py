@@ -82,6 +82,8 @@ class ReplyOptions(msgspec.Struct, frozen=True):
     buffer_tool_calls: bool = False
     opening: Block | None = None
     """A block of the caller's API that comes before all others."""
+    references: Mapping[str, Any] = {}
+    """Fields of the caller's request that the provider did not get and the reply repeats."""
 
 
 class ReadReply(msgspec.Struct, frozen=True):
@@ -109,6 +111,15 @@ class SentRequest(msgspec.Struct, frozen=True):
     history: CallHistory | None = None
     """The calls of the caller's history, whose ids the reply must not repeat."""
     options: ReplyOptions = ReplyOptions()
+
+    @property
+    def caller_request(self) -> Request:
+        """The request with the references of the caller's, which its reply repeats."""
+        native, references = self.request.native, self.options.references
+        if native is None or not references:
+            return self.request
+        native = msgspec.structs.replace(native, fragment={**native.fragment, **references})
+        return msgspec.structs.replace(self.request, native=native)
 
     @property
     def is_cross_api(self) -> bool:
@@ -316,7 +327,7 @@ def render_reply(reply: Reply, wire: Wire, report: Report, sent: SentRequest | N
         reply = _apply_options(reply, sent, ids)
         if sent.options.opening is not None:
             reply = msgspec.structs.replace(reply, blocks=(sent.options.opening, *reply.blocks))
-    request = None if sent is None else sent.request
+    request = None if sent is None else sent.caller_request
     return wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), report, request=request))
 
 

@@ -58,7 +58,7 @@ def test_tool_loop(name: str, is_async: bool, api: str, ids: str) -> None:
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("name", ["tool runner", "tool runner stream"])
-def test_thread_stays_with_its_own_provider(name: str, is_async: bool) -> None:
+def test_provider_gets_the_whole_history_of_a_thread(name: str, is_async: bool) -> None:
     caller, tools = CALLERS[name], ToolLog()
 
     async def run(base: dict[str, Any]) -> str:
@@ -69,5 +69,6 @@ def test_thread_stays_with_its_own_provider(name: str, is_async: bool) -> None:
         assert asyncio.run(run(options_for({"upstream": emulator}))) == LAST
     assert [(run.tool, run.arguments) for run in tools.runs] == CALLS
     assert all(request.accepted for request in emulator.requests)
-    threads = [(request.body or {})["thread"]["type"] for request in emulator.requests]
-    assert threads == ["create", "continue", "continue", "continue"]
+    bodies = [request.body or {} for request in emulator.requests]
+    assert [len(body["messages"]) for body in bodies] == [1, 3, 5, 7]
+    assert not [body for body in bodies if "thread" in body]

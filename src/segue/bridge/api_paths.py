@@ -13,20 +13,22 @@ from urllib.parse import parse_qs, unquote
 
 from msgspec import Struct
 
-Operation = Literal["reply", "compact", "count", "models", "model", "retrieve", "items", "delete"]
+Operation = Literal["reply", "compact", "count", "models", "model", "retrieve", "items", "delete", "create", "append"]
+Collection = Literal["responses", "conversations"]
 
 
 class ApiPath(Struct, frozen=True):
     """The API and the operation of a caller's request.
 
-    `model` is the model in the path, `resource` the id of a stored response. `stream` is set where the path selects
-    streaming; `json_array` where the stream is a JSON array and not server-sent events.
+    `model` is the model in the path, `resource` the id of what is stored in a `collection`. `stream` is set where the
+    path selects streaming; `json_array` where the stream is a JSON array and not server-sent events.
     """
 
     api: str
     operation: Operation
     model: str | None = None
     resource: str | None = None
+    collection: Collection = "responses"
     stream: bool = False
     json_array: bool = False
 
@@ -59,7 +61,7 @@ class _Row(Struct, frozen=True):
         if self.starts:
             at, start = max((rest.rfind(start), start) for start in self.starts)
             variable = rest[at + len(start) :]
-            if at < 0 or not variable or (start == _RESPONSE and "/" in variable):
+            if at < 0 or not variable or (start in _STORED and "/" in variable):
                 return None
             first, slash, _ = variable.partition("/")
             if self.not_first and (not slash or first in self.not_first):
@@ -81,7 +83,8 @@ _GEMINI_METHODS: tuple[tuple[str, Operation, bool], ...] = (
     (":countTokens", "count", False),
 )
 _BEDROCK = ("/model/",)
-_RESPONSE = "/responses/"
+_STORED: Mapping[str, Collection] = {"/responses/": "responses", "/conversations/": "conversations"}
+_RESPONSE, _CONVERSATION = ((start,) for start in _STORED)
 _PREVIEW = re.compile(r"v\d(?:alpha|beta)\d?")
 _ROWS = (
     _Row("POST", "/messages/count_tokens", "anthropic", "count"),
@@ -89,9 +92,12 @@ _ROWS = (
     _Row("POST", "/responses/input_tokens", "openai-responses", "count"),
     _Row("POST", "/responses/compact", "openai-responses", "compact"),
     _Row("POST", "/responses", "openai-responses"),
-    _Row("GET", "/input_items", "openai-responses", "items", (_RESPONSE,)),
-    _Row("GET", "", "openai-responses", "retrieve", (_RESPONSE,)),
-    _Row("DELETE", "", "openai-responses", "delete", (_RESPONSE,)),
+    _Row("POST", "/conversations", "openai-responses", "create"),
+    _Row("GET", "/input_items", "openai-responses", "items", _RESPONSE),
+    _Row("GET", "/items", "openai-responses", "items", _CONVERSATION),
+    _Row("POST", "/items", "openai-responses", "append", _CONVERSATION),
+    *(_Row("GET", "", "openai-responses", "retrieve", start) for start in (_RESPONSE, _CONVERSATION)),
+    *(_Row("DELETE", "", "openai-responses", "delete", start) for start in (_RESPONSE, _CONVERSATION)),
     _Row("POST", "/chat/completions", "openai-chat"),
     *(
         _Row("POST", end, "gemini", operation, _GEMINI_VERSIONS, stream=is_stream, not_first=_GEMINI_COLLECTIONS)
@@ -132,12 +138,13 @@ def find_api_path(method: str, path: str, headers: Mapping[str, str]) -> ApiPath
             continue
         api = _model_list_api(headers) or row.api if row.operation in ("models", "model") else row.api
         value = unquote(variable) or None
-        has_resource = row.operation in ("items", "retrieve", "delete")
+        collection: Collection | None = next((_STORED[start] for start in row.starts if start in _STORED), None)
         return ApiPath(
             api,
             row.operation,
-            None if has_resource else value,
-            value if has_resource else None,
+            None if collection else value,
+            value if collection else None,
+            collection or "responses",
             stream=row.stream,
             json_array=row.stream and api == "gemini" and parse_qs(query).get("alt") != ["sse"],
         )

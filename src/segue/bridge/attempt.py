@@ -19,8 +19,10 @@ from segue.bridge.http_requests import HttpRequest, reply_request
 from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
 from segue.bridge.routes import Route
+from segue.bridge.stored_responses import repeated_fields
 from segue.bridge.upstream_body import keep_stateless, place_cache_fields, prepend_fields
 from segue.canonical.blocks import Block, ToolCall
+from segue.canonical.json import decode_members
 from segue.canonical.request import Reply, Usage
 from segue.conversion.convert import ConvertJob
 from segue.errors import ProviderError, RemoteProtocolError
@@ -84,7 +86,7 @@ class Attempt:
         caller, endpoint, route = self._caller, self.endpoint, self._route
         removed: str | None = None
         is_foreign = endpoint.api != caller.wire.base_api
-        if is_foreign and has_billing_header(caller.members):
+        if is_foreign and has_billing_header(caller.members if body is caller.body else decode_members(body)):
             (body, removed), decoded = remove_billing_header(body), None
         policy = replace(route.policy, body_model="alias")
         policy = policy if self.has_reasoning else replace(policy, reasoning="none")
@@ -143,7 +145,15 @@ class Attempt:
     def _sent_request(self) -> SentRequest:
         model = self._caller.model if self._route.keeps_model_name else None
         created = int(self._now.timestamp())
-        options = ReplyOptions(model, self._salt, self.sealer, created, self._route.buffer_tool_calls, self.opening)
+        options = ReplyOptions(
+            model,
+            self._salt,
+            self.sealer,
+            created,
+            self._route.buffer_tool_calls,
+            self.opening,
+            repeated_fields(self._caller),
+        )
         return self.converted.prepare_reply(options)
 
     def check_encoding(self) -> ProviderError | None:

@@ -14,7 +14,7 @@ from segue.bridge.compaction import DEFAULT_LIMIT
 from segue.bridge.compaction_relay import CompactionRelay
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
-from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredResponseRelay
+from segue.bridge.lookups import CountRelay, ErrorRelay, ModelsRelay, StoredHistoryRelay
 from segue.bridge.relay import Relay, RelaySettings, invalid_request_error
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery, Router
@@ -76,8 +76,8 @@ class Bridge:
             return ErrorRelay(caller.wire, own_error(413, too_large, caller.wire))
         if api_path.operation in ("models", "model"):
             return ModelsRelay(self._settings, caller, path.partition("?")[2], client)
-        if api_path.operation in ("retrieve", "items", "delete"):
-            return StoredResponseRelay(self._settings, caller, client)
+        if api_path.operation in ("retrieve", "items", "delete", "create", "append"):
+            return StoredHistoryRelay(self._settings, caller, client, path.partition("?")[2])
         if api_path.operation == "compact":
             if caller.model is None:
                 return ErrorRelay(caller.wire, _missing_model_error(caller.wire))

@@ -36,6 +36,8 @@ EntryKind = Literal[
     "opening",  # marks a conversation with stored reasoning, by its first user message
     "reasoning",  # the reasoning of a reply, by its first call
     "responses",  # a response that later requests may refer to
+    "conversations",  # a conversation that they may refer to
+    "messages",  # a message of a thread, with what is before it
     "item",  # an item of a response, by its id
     "compaction",  # who made a compaction, by its content
     "compacted",  # the messages that it stands for

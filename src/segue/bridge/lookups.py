@@ -1,4 +1,4 @@
-"""Relays that need no reply of a model: model lists, token counts, stored responses, errors."""
+"""Relays that need no reply of a model: model lists, token counts, stored responses and conversations, errors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from urllib.parse import parse_qs
 from msgspec.structs import replace
 
 from segue._convert import convert_job
-from segue.bridge import aws, provider_errors, stored_responses
-from segue.bridge.actions import Action, Authorize, Delete, ResponseHead, Send
+from segue.bridge import aws, provider_errors, stored_items, stored_responses
+from segue.bridge.actions import Action, Authorize, Delete, ResponseHead, Save, Send
 from segue.bridge.caller import Caller, own_error
 from segue.bridge.caller_key import use_caller_key
-from segue.bridge.envelopes import entry_keys
+from segue.bridge.envelopes import EntryKind, entry_keys
 from segue.bridge.http_requests import count_request
 from segue.bridge.listings import (
     COUNTERS,
@@ -88,28 +88,42 @@ class ModelsRelay(LocalRelay):
         return self.respond_json(render_model(api, entry))
 
 
-class StoredResponseRelay(LocalRelay):
-    """A request for a stored response, its input items, or its deletion."""
+class StoredHistoryRelay(LocalRelay):
+    """A request for a stored response or conversation, its items or its deletion, or for a new conversation."""
 
-    def __init__(self, settings: RelaySettings, caller: Caller, client: str) -> None:
+    def __init__(self, settings: RelaySettings, caller: Caller, client: str, query: str) -> None:
         super().__init__(caller.wire)
-        api_path = caller.api_path
-        response_id = api_path.resource or ""
-        keys = response_keys(settings, client, response_id)
+        self._settings, self._caller, self._client, self._query = settings, caller, client, query
+        self.actions = self.guard(self._create if caller.api_path.operation == "create" else self._load)
+
+    def _keys(self, kind: EntryKind, entry_id: str) -> tuple[str, ...]:
+        return entry_keys(self._settings.keys, self._client, kind, entry_id, "")
+
+    def _create(self) -> list[Action]:
+        if not self._settings.has_store:
+            return self.respond_error(own_error(404, "conversations need a store", self.wire))
+        settings, conversation_id = self._settings, f"conv_{self._settings.random(24).hex()}"
+        created = int(settings.now().timestamp())
+        entry = stored_items.create_conversation(self._caller, conversation_id, created)
+        body = stored_items.serve(self._caller.api_path, entry, "")
+        return [Save({self._keys("conversations", conversation_id)[0]: entry}), *self.respond_json(body)]
+
+    def _load(self) -> list[Action]:
+        api_path = self._caller.api_path
+        entry_id = api_path.resource or ""
+        keys = self._keys(api_path.collection, entry_id)
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
-            stored = next((found[key] for key in keys if key in found), None)
-            if stored is None:
-                return self.respond_error(stored_responses.not_found(response_id))
-            response = self.respond_json(stored_responses.serve(api_path, stored))
+            entry = next((found[key] for key in keys if key in found), None)
+            if entry is None:
+                return self.respond_error(stored_responses.not_found(api_path.collection, entry_id))
+            if api_path.operation == "append":
+                entry, body = stored_items.append_items(self._caller, entry)
+                return [Save({keys[0]: entry}), *self.respond_json(body)]
+            response = self.respond_json(stored_items.serve(api_path, entry, self._query))
             return [Delete(keys), *response] if api_path.operation == "delete" else response
 
-        self.actions = self.load(list(keys), proceed) if settings.has_store else proceed({})
-
-
-def response_keys(settings: RelaySettings, client: str, response_id: str) -> tuple[str, ...]:
-    """Return the keys of the store entry of a response: the first is that under which it is saved."""
-    return entry_keys(settings.keys, client, "responses", response_id, "")
+        return self.load(list(keys), proceed) if self._settings.has_store else proceed({})
 
 
 class CountRelay(Relay):

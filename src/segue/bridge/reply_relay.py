@@ -34,13 +34,12 @@ from segue.bridge.digests import digest_opening
 from segue.bridge.envelopes import EntryKind, entry_keys, open_envelope, seal
 from segue.bridge.failover import TargetSequence
 from segue.bridge.histories import History
-from segue.bridge.lookups import response_keys
 from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
 from segue.bridge.relay import Relay, RelaySettings
 from segue.bridge.routes import Route
-from segue.bridge.stored_responses import Reference, ResponseCapture
+from segue.bridge.stored_responses import StoredHistory
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.envelope import ENVELOPE_PREFIX
 from segue.canonical.json import decode_members, encode_json, parse_json_object
@@ -97,7 +96,9 @@ class ReplyRelay(Relay):
         self._array: JsonArrayWriter | None = None
         self._salt = settings.random(12).hex()
         is_stored = settings.has_store and stored_responses.is_stored(caller)
-        self._capture = ResponseCapture() if is_stored else None
+        self._capture = stored_responses.open_capture(caller) if is_stored else None
+        self._stored: StoredHistory | None = None
+        """The history that the body refers to."""
         self.actions = self.guard(self._start)
 
     @property
@@ -137,24 +138,29 @@ class ReplyRelay(Relay):
     # ------------------------------------------------------------------------------------------------------ the request
 
     def _start(self) -> list[Action]:
-        """Replace a reference to an earlier response by its items, where the provider does not hold them."""
+        """Replace a reference to stored history by its items."""
         if not self._targets:
             return self.respond_error(missing_caller_key_error(self._route.targets[0], self._caller))
-        reference = stored_responses.find_reference(self._caller)
+        reference = stored_responses.find_reference(self._caller, has_store=self._settings.has_store)
+        if isinstance(reference, ApiError):
+            return self.respond_error(reference)
         if reference is None:
             return self._resolve_items()
-        if reference.response_id is None or not self._settings.has_store:
-            return self._send_reference(reference)
-        keys = response_keys(self._settings, self._client, reference.response_id)
+        if not self._settings.has_store:
+            return self._send_reference(reference.error, is_optional=reference.is_optional)
+        keys = self._entry_keys(reference.kind, reference.id, "")
 
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
-            stored = next((found[key] for key in keys if key in found), None)
-            if stored is None:
-                return self._send_reference(reference)
-            self._body = self._given = stored_responses.expand(self._caller, stored)
+            history = stored_responses.read_entry(reference, next((found[key] for key in keys if key in found), None))
+            if history is reference.error:
+                return self._send_reference(reference.error, is_optional=reference.is_optional)
+            if isinstance(history, ApiError):
+                return self.respond_error(history)
+            self._stored = history
+            self._body = self._given = stored_responses.expand(self._caller, history)
             return self._resolve_items()
 
-        return self.load(list(keys), proceed)
+        return proceed({}) if reference.is_start else self.load(list(keys), proceed)
 
     def _resolve_items(self) -> list[Action]:
         """Replace references to items of earlier responses by these, where they are stored here."""
@@ -168,19 +174,21 @@ class ReplyRelay(Relay):
             self._body = self._given = stored_responses.resolve_items(self._given, items)
             unknown = [item_id for item_id in ids if item_id not in items]
             error = stored_responses.item_not_found(unknown[0]) if unknown else None
-            return self.send() if error is None else self._send_reference(Reference(None, error))
+            return self.send() if error is None else self._send_reference(error)
 
         return self.load(list(names), proceed) if self._settings.has_store else proceed({})
 
-    def _send_reference(self, reference: Reference) -> list[Action]:
+    def _send_reference(self, error: ApiError, *, is_optional: bool = False) -> list[Action]:
         """Send a reference to the targets of the caller's own API, one of which may hold what it refers to.
 
         An optional one is sent only if all targets have that API: the others could not take the request over.
         """
         own = tuple(target for target in self._targets if target.api == self.wire.name)
-        if not own or (reference.is_optional and own != self._targets):
-            return self.respond_error(reference.error)
+        if not own or (is_optional and own != self._targets):
+            return self.respond_error(error)
         self._targets = own
+        # The reply continues a history that is not stored here, and so do the requests that refer to it.
+        self._capture = None
         return self.send()
 
     def send(self) -> list[Action]:
@@ -533,10 +541,8 @@ class ReplyRelay(Relay):
     def _response_entry(self, response: Raw | None) -> dict[str, bytes]:
         if response is None:
             return {}
-        key = response_keys(self._settings, self._client, stored_responses.parse_id(response))[0]
-        items = stored_responses.output_items(response)
-        named = {self._entry_keys("item", item_id, "")[0]: item for item_id, item in items.items()}
-        return {key: stored_responses.encode(self._answered_body, response), **named}
+        made = stored_responses.make_entries(self._caller, self._answered_body, response, self._stored)
+        return {self._entry_keys(kind, entry_id, "")[0]: entry for kind, entry_id, entry in made}
 
     @property
     def _answered_body(self) -> bytes:

@@ -24,10 +24,10 @@ def move_markers(
     for index, (one, other) in enumerate(zip(earlier, items, strict=True)):
         if one == other:
             continue
-        unmarked = _drop_markers(values[index])
+        unmarked = drop_markers(values[index])
         # Most items have no marker any more, and are spelled as they are encoded here.
         encoded = unmarked if unmarked == other else encode_json(parse_json(other)[0])
-        if encoded is not unmarked and unmarked != _drop_markers(parse_json(other)[0]):
+        if encoded is not unmarked and unmarked != drop_markers(parse_json(other)[0]):
             return None
         if len(entries) == len(items) and entries[index] == encode_json(values[index]):
             moved[index] = encoded
@@ -41,7 +41,7 @@ def has_markers(items: Iterable[Any]) -> bool:
     return any(part.get(_KEY) for item in items for part in _find_parts(item))
 
 
-def _drop_markers(item: Any) -> bytes:
+def drop_markers(item: Any) -> bytes:
     """Encode an item without its markers. Equal values of other types, such as 1 and true, have other bytes."""
     if not _find_parts(item):
         return encode_json(item)

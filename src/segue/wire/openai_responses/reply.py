@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Request, Usage
 from segue.wire.base import RenderContext
@@ -75,6 +77,7 @@ _REQUEST_FIELDS: Mapping[str, Any] = {
     "user": None,
 }
 """The fields of a request that its response repeats, with the values where the request has none."""
+_REFERENCES = ("previous_response_id", "conversation")
 _FORMAT_FIELDS = {"description": None, "schema": None, "strict": False}
 _FUNCTION_FIELDS = {"description": None, "parameters": None, "strict": None}
 
@@ -135,6 +138,9 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
     context = ResponsesContext(dialect, render_context, reply.calls)
     context.typed_call_ids = frozenset(context.calls)
     own_native = context.own_native(reply.native)
+    references = render_references(render_context.request)
+    if own_native is not None and any(own_native.fragment.get(key) != value for key, value in references.items()):
+        own_native = replace(own_native, fragment={**own_native.fragment, **references})
     if own_native is not None and own_native.intact:
         return _render_same_api(reply, own_native.fragment, context)
     if (
@@ -147,6 +153,7 @@ def render_reply(reply: Reply, render_context: RenderContext, dialect: Responses
     reply_id = derive_response_id(reply.id, dialect, *seed)
     body = {
         **render_envelope(reply_id, reply.created, reply.model, request_fields(render_context.request)),
+        **references,
         **render_ending(reply.finish),
         "output": _render_output(reply, reply_id, context),
     }
@@ -179,6 +186,13 @@ def derive_response_id(reply_id: str | None, dialect: ResponsesDialect, *seed: s
 def request_fields(request: Request | None) -> Mapping[str, Any]:
     """Return the fields of a request as the caller sent them."""
     return {} if request is None or request.native is None else request.native.fragment
+
+
+def render_references(request: Request | None) -> JsonObject:
+    """Return the references to stored history of a request, as its response repeats them."""
+    fields = {key: value for key in _REFERENCES if (value := request_fields(request).get(key))}
+    conversation = fields.get("conversation")
+    return {**fields, "conversation": {"id": conversation}} if isinstance(conversation, str) else fields
 
 
 def render_envelope(reply_id: str, created: int | None, model: str | None, request: Mapping[str, Any]) -> JsonObject:

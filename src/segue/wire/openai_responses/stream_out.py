@@ -33,6 +33,7 @@ from segue.wire.openai_responses.reply import (
     render_envelope,
     render_item,
     render_part,
+    render_references,
     render_status,
     render_usage,
     request_fields,
@@ -158,7 +159,11 @@ class ResponsesRenderer(StreamRenderer):
         envelope = render_envelope(reply_id, event.created, event.model or self.model, request_fields(self._request))
         native_fields: Mapping[str, Any] = native.fragment if native is not None else {}
         yield self._writer.open(
-            {**envelope, **{key: value for key, value in native_fields.items() if key not in REPLY_KEYS}}
+            {
+                **envelope,
+                **{key: value for key, value in native_fields.items() if key not in REPLY_KEYS},
+                **render_references(self._request),
+            }
         )
 
     def _render_finish(self, event: Finished) -> Iterator[bytes]:
