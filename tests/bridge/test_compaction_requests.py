@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
 
 import segue
+from segue.bridge.actions import Entries, Load, Respond, ResponseHead, Send, Write
+from segue.bridge.entries import EntryMemory
 from segue.bridge.envelopes import EnvelopeKeys
-from tests.bridge.exchanges import MODELS, Answer, Response, Shell, endpoint, make_reply, path_of, streamed, whole
+from segue.canonical.blocks import Opaque, Text
+from tests.bridge.exchanges import MODELS, NOW, Answer, Response, Shell, endpoint, make_reply, path_of, streamed, whole
 from tests.bridge.test_compaction import HOME, ITEM, body_of, compacted_reply, history, said
 
 SUMMARY = "The codeword is KESTREL-7."
@@ -265,3 +271,104 @@ def test_without_a_summary_the_whole_conversation_is_sent(api: str) -> None:
     answer = Shell(endpoint("kimi")).run(path_of(api), body_of(api, items, **above(api)), [failed, whole("kimi")])
     assert "Hello back." in json.dumps(read_streamed(api, answer))
     assert "words" in json.dumps(answer.sent_bodies[1])
+
+
+# ---------------------------------------------------------------------------------------------------------------- time
+
+
+class Clock:
+    """A clock that the replies of a provider move on."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def replies(self, seconds: float, *responses: Response) -> Iterator[Response]:
+        """Yield responses, each after so many seconds; the last one again and again."""
+        for response in chain(responses, repeat(responses[-1])):
+            self.now += timedelta(seconds=seconds)
+            yield response
+
+
+LONG = [said("user", f"FACT-{number} " + "words " * 400) for number in range(60)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("api", HOME)
+def test_all_parts_of_a_summary_have_one_limit_of_time(api: str, stream: bool) -> None:
+    """The request that waits for the summary is sent with the newest messages then."""
+    memory, clock = EntryMemory(), Clock()
+    Shell(endpoint(api), memory=memory).run(path_of(api), body_of(api, LONG), [compacted_reply(api, HOME[api])])
+    made = HOME[api]
+    items = [{"role": "assistant", "content": [made]} if api == "anthropic" else made, said("user", "And now?")]
+    shell = Shell(endpoint("kimi", context=16_000), memory=memory, now=lambda: clock.now)
+    part = whole("kimi", make_reply("kimi", text=SUMMARY))
+    reply = streamed("kimi") if stream else whole("kimi")
+    answer = shell.run(path_of(api), body_of(api, items, stream=stream), clock.replies(50, part, part, part, reply))
+    assert answer.status == 200, answer.data
+    assert [request.first_byte for request in answer.sent] == [120, 70, 20, None]
+    sent = json.dumps(answer.sent_bodies[-1])
+    assert "FACT-59 " in sent
+    assert "FACT-0 " not in sent
+    assert "not available here" in sent
+    assert answer.relay.report is not None
+    assert "lost" in {finding.level for finding in answer.relay.report.findings_of("dropped")}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_compaction_that_takes_too_long_is_a_time_out(stream: bool) -> None:
+    """All targets have one limit together, and none is asked after it."""
+    clock = Clock()
+    shell = Shell(*(endpoint("kimi", number, context=16_000) for number in range(3)), now=lambda: clock.now)
+    body = body_of("openai-responses", [*LONG, TRIGGER], stream=stream)
+    failed = Response([b'{"error": {"message": "No.", "type": "server_error"}}'], 500)
+    part = whole("kimi", make_reply("kimi", text=SUMMARY))
+    answer = shell.run("/v1/responses", body, clock.replies(50, failed, part))
+    assert [request.first_byte for request in answer.sent] == [120, 70, 20]
+    assert "within 120 s" in answer.data.decode()
+    assert stream or answer.status == 504
+
+
+def test_a_failed_part_is_not_sent_again_without_reasoning() -> None:
+    """A summary has no reasoning, and the body of the caller is not what its model is asked for."""
+    refused = Response([b'{"error": {"message": "thinking is not valid", "type": "invalid_request_error"}}'], 400)
+    part = whole("kimi", make_reply("kimi", text=SUMMARY))
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
+    items = [said("user", "a"), {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}]
+    body = body_of("anthropic", [*items, said("user", "c")], **FIELDS["anthropic"])
+    answer = Shell(endpoint("kimi")).run("/v1/messages", body, [refused, part])
+    assert (answer.status, len(answer.sent)) == (400, 1)
+
+
+@pytest.mark.parametrize("case", ["history", "threshold", "request"])
+@pytest.mark.parametrize("api", HOME)
+def test_a_streaming_caller_gets_keep_alives_while_a_summary_is_made(api: str, case: str) -> None:
+    memory, target = EntryMemory(), endpoint("kimi", context=16_000)
+    Shell(endpoint(api), memory=memory).run(path_of(api), body_of(api, LONG), [compacted_reply(api, HOME[api])])
+    made = HOME[api]
+    kept = [{"role": "assistant", "content": [made]} if api == "anthropic" else made, said("user", "And now?")]
+    fields = {"history": {}, "threshold": above(api), "request": FIELDS[api]}[case]
+    items = {"history": kept, "threshold": LONG, "request": [*LONG, *ASKED[api]]}[case]
+    relay = Shell(target, memory=memory).open(path_of(api), body_of(api, items, stream=True, **fields))
+    actions, number, data = list(relay.actions), 0, b""
+    heads: list[Respond] = []
+    while actions:
+        action = actions.pop(0)
+        if isinstance(action, Load):
+            actions += relay.feed(Entries(memory.load(action.keys)))
+        elif isinstance(action, Send):
+            number += 1
+            is_final = json.loads(b"".join(action.request.body)).get("stream") is True
+            pings = relay.keep_alive()
+            assert any(isinstance(ping, Write) and ping.data for ping in pings)
+            response = streamed("kimi") if is_final else whole("kimi", make_reply("kimi", text=SUMMARY))
+            actions += [*pings, *relay.feed(ResponseHead(200, {})), *relay.feed(b"".join(response.chunks))]
+            actions += relay.close()
+        elif isinstance(action, Respond):
+            heads.append(action)
+        elif isinstance(action, Write):
+            data += action.data
+    assert (len(heads), number > 2) == (1, True)
+    reply = segue.assemble(data, api)
+    assert reply.finish == ("pause" if (api, case) == ("anthropic", "request") else "stop")
+    assert [block.text for block in reply.blocks if isinstance(block, Text)] == ["Hello back."] * (case != "request")
+    assert any(isinstance(block, Opaque) for block in reply.blocks) is (case != "history")

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx2
 import pytest
 
+from segue.bridge import compaction_relay
+from segue.bridge.providers import resolve
 from segue.emulator import Emulator, start
+from segue.gateway import app
 from segue.gateway.client_keys import ClientKey, hash_key
-from tests.gateway.harness import model_of, running_gateway
+from segue.gateway.server import GatewayServer
+from segue.gateway.settings import GatewayRoutes
+from tests.bridge.exchanges import streamed, whole
+from tests.gateway.harness import build_server, model_of, running_gateway
 from tests.gateway.processes import Home
+from tests.gateway.upstreams import Handler, Upstream, running_upstream
 
 FACTS = ("KESTREL-7", "OSPREY-9")
 TRIGGER = {"type": "compaction_trigger"}
@@ -133,3 +143,58 @@ def test_wrong_items_get_the_providers_error_at_home_and_are_never_sent_abroad()
         # Nothing is lost by all that.
         assert post(gateway.url, [item, ASK], model=model_of("kimi")).status_code == 200
         assert_facts(gateway.emulators["kimi"], [blob])
+
+
+LONG = [{"role": "user", "content": f"FACT-{number} " + "words " * 200} for number in range(20)]
+ABOVE = {"context_management": [{"type": "compaction", "compact_threshold": 1_000}]}
+
+
+@contextmanager
+def gateway_with_a_slow_summary(released: Event) -> Generator[tuple[GatewayServer, Upstream]]:
+    """Run a gateway whose model writes a summary only when an event is set, and answers all else at once."""
+
+    def answer(handler: Handler) -> None:
+        body = upstream.requests[-1].body
+        if b"Summarise" in body:
+            released.wait()
+        handler.reply(b"".join((streamed("kimi") if b'"stream":true' in body else whole("kimi")).chunks))
+
+    with running_upstream(answer) as upstream:
+        providers = {"slow": {"api": "kimi", "base_url": upstream.url, "key_variable": "KEY"}}
+        loaded = GatewayRoutes((), ("slow/kimi-k2.6",), prefers_default=True)
+        server = build_server(lambda name: resolve(name, {"KEY": "k"}, providers), loaded, io.StringIO())
+        with server.running():
+            try:
+                yield server, upstream
+            finally:
+                released.set()
+
+
+def test_streaming_client_gets_keep_alives_while_a_summary_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_KEEP_ALIVE_SECONDS", 0.01)
+    released, data = Event(), b""
+    body = {"model": "any", "input": [*LONG, TRIGGER], "stream": True}
+    with (
+        gateway_with_a_slow_summary(released) as (server, _upstream),
+        httpx2.stream("POST", f"{server.url}/v1/responses", json=body, timeout=100) as response,
+    ):
+        for chunk in response.iter_bytes():
+            data += chunk
+            if data.startswith(b": keep-alive\n\n: keep-alive\n\n"):
+                released.set()
+    assert released.is_set()
+    assert data.count(b"event: response.output_item.done") == 1
+    assert b'"type":"compaction"' in data
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_does_not_wait_for_a_summary_that_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(compaction_relay, "MAX_SECONDS", 0.05)
+    with gateway_with_a_slow_summary(Event()) as (server, upstream):
+        response = post(server.url, LONG, stream=stream, **ABOVE)
+        assert response.status_code == 200, response.text
+        summary, request = upstream.requests
+        assert b"Summarise" in summary.body
+        assert all(f"FACT-{number} ".encode() in request.body for number in range(20))

@@ -28,10 +28,12 @@ from segue.bridge.compaction import (
     may_have_compactions,
     remember,
 )
+from segue.bridge.provider_errors import TransportError, connection_error
+from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReplySealer
 from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.summary import MAX_SECONDS, Summary, add_usage
-from segue.canonical.blocks import Native, Opaque
+from segue.canonical.blocks import Message, Native, Opaque
 from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Reply, Request, Usage
 from segue.errors import ProviderError, RemoteProtocolError
@@ -67,6 +69,7 @@ class CompactionRelay(ReplyRelay):
     _first_block: Opaque | None = None
     """The compaction that the reply begins with."""
     _deadline = inf
+    """When all summaries of this exchange must be there."""
     _spent = Usage()
     """What finished and failed summaries of histories took."""
 
@@ -79,8 +82,7 @@ class CompactionRelay(ReplyRelay):
     @cached_property
     def _vault(self) -> Vault:
         settings = self._settings
-        now = settings.now().timestamp()
-        return Vault(settings.keys, self._client, now, settings.max_age, settings.compaction_limit)
+        return Vault(settings.keys, self._client, self._now, settings.max_age, settings.compaction_limit)
 
     @property
     def _remembers(self) -> bool:
@@ -152,11 +154,8 @@ class CompactionRelay(ReplyRelay):
         if self._failed_at == endpoint.name:
             self._restored, limit = Report(), int(self._room)
             return self._send_body(compacted.restore(binding, self._restored, can_read=can_read, limit=limit))
-        messages = self.wire.parse_request({self.wire.conversation_key: [*history]}).messages
-        self._summary = Summary(messages, endpoint)
         self._summarised = digest
-        self._deadline = self._settings.now().timestamp() + MAX_SECONDS
-        return self._send_part(self._summary)
+        return self._begin_summary(self.wire.parse_request({self.wire.conversation_key: [*history]}).messages)
 
     @property
     def _is_native(self) -> bool:
@@ -202,25 +201,36 @@ class CompactionRelay(ReplyRelay):
         if not any(message.blocks for message in messages if message.speaker != "system"):
             error = ApiError(400, "There is nothing to summarize.", code=self._form.empty_code, error_kind="invalid")
             return self.respond_error(error)
-        self._summary = Summary(messages, self._selection.current, instructions)
-        self._deadline = self._settings.now().timestamp() + MAX_SECONDS
-        return self._send_part(self._summary)
+        return self._begin_summary(messages, instructions)
 
-    def _send_part(self, summary: Summary) -> list[Action]:
-        endpoint, wire = self._selection.current, WIRES[_CHAT]
-        body = summary.next_body(endpoint.model)
-        caller = Caller(ApiPath(_CHAT, "reply"), wire, {}, body, {}, endpoint.model, stream=False)
-        attempt = Attempt(
-            caller,
-            body,
-            self._route,
-            endpoint,
-            restorer=None,
-            decoded=None,
-            salt=self._salt,
-            client=self._client,
+    def _begin_summary(self, messages: Sequence[Message], instructions: str = "") -> list[Action]:
+        self._summary = Summary(messages, self._selection.current, instructions)
+        self._deadline = min(self._deadline, self._now + MAX_SECONDS)
+        return self._send_part()
+
+    @property
+    def _now(self) -> float:
+        return self._settings.now().timestamp()
+
+    @property
+    def _first_byte(self) -> float | None:
+        return super()._first_byte if self._summary is None else self._deadline - self._now
+
+    def _send_part(self) -> list[Action]:
+        endpoint = self._selection.current
+        if self._now >= self._deadline:
+            late = TransportError("timeout", f"no summary of the conversation within {MAX_SECONDS:g} s")
+            return self._end_attempt(connection_error(endpoint, late))
+        return self._send_attempt(self._open_attempt(endpoint, reasoning=True))
+
+    def _open_attempt(self, endpoint: Endpoint, *, reasoning: bool) -> Attempt:
+        if self._summary is None:
+            return super()._open_attempt(endpoint, reasoning=reasoning)
+        body = self._summary.next_body(endpoint.model)
+        caller = Caller(ApiPath(_CHAT, "reply"), WIRES[_CHAT], {}, body, {}, endpoint.model, stream=False)
+        return Attempt(
+            caller, body, self._route, endpoint, restorer=None, decoded=None, salt=self._salt, client=self._client
         )
-        return self._send_attempt(attempt)
 
     def _make_sealer(self, attempt: Attempt) -> ReplySealer | None:
         return super()._make_sealer(attempt) if self._summary is None else None
@@ -234,8 +244,7 @@ class CompactionRelay(ReplyRelay):
         except RemoteProtocolError as error:
             return self._end_attempt(attempt.protocol_error(error))
         if not summary.is_complete:
-            late = self._settings.now().timestamp() > self._deadline
-            return self._end_attempt(self._late_error(attempt)) if late else self._send_part(summary)
+            return self._send_part()
         if self._threshold is not None and not self._threshold.pauses:
             self._spent = add_usage(self._spent, summary.usage)
             self._first_block, self._summary_text = self._make_block(summary), summary.text
@@ -246,9 +255,6 @@ class CompactionRelay(ReplyRelay):
         self._spent = add_usage(self._spent, summary.usage)
         entries = self._compacted.save_summary(self._summarised, summary.text, bind_endpoint(attempt.endpoint))
         return [*([Save(entries)] if entries else []), *self._prepare()]
-
-    def _late_error(self, attempt: Attempt) -> ProviderError:
-        return attempt.protocol_error(RemoteProtocolError(f"no summary of the conversation within {MAX_SECONDS:g} s"))
 
     def _end_attempt(self, error: ProviderError) -> list[Action]:
         if self._summary is None or (self._summarised is None and self._threshold is None):

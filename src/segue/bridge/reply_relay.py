@@ -319,9 +319,12 @@ class ReplyRelay(Relay):
         assert self._attempt is not None
         self._held = []
         request = self._attempt.build_request(now=self._settings.now(), credentials=credentials)
-        if self._caller.stream and self._selection.has_successor:
-            request = request._replace(first_byte=self._settings.first_byte)
-        return [Send(request)]
+        return [Send(request._replace(first_byte=self._first_byte))]
+
+    @property
+    def _first_byte(self) -> float | None:
+        """The longest wait for the head of the response; None without a limit of its own."""
+        return self._settings.first_byte if self._caller.stream and self._selection.has_successor else None
 
     # ----------------------------------------------------------------------------------------------------- the response
 
