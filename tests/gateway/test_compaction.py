@@ -20,6 +20,7 @@ from segue.gateway import app
 from segue.gateway.client_keys import ClientKey, hash_key
 from segue.gateway.server import GatewayServer
 from segue.gateway.settings import GatewayRoutes
+from segue.wire.registry import WIRES
 from tests.bridge.exchanges import streamed, whole
 from tests.gateway.harness import build_server, model_of, running_gateway
 from tests.gateway.processes import Home
@@ -198,3 +199,90 @@ def test_a_request_does_not_wait_for_a_summary_that_takes_too_long(
         summary, request = upstream.requests
         assert b"Summarise" in summary.body
         assert all(f"FACT-{number} ".encode() in request.body for number in range(20))
+
+
+ACCOUNTS = {"first": "KEY1", "second": "KEY2"}
+SECRETS = ("encrypted_content", "signature")
+PATHS = {HOME: "/v1/responses", "anthropic": "/v1/messages"}
+OWN_HEADERS = {
+    "authorization": "Bearer one",
+    "x-api-key": "one",
+    "anthropic-version": "2023-06-01",
+    "anthropic-beta": "compact-2026-09-04",
+}
+
+
+@contextmanager
+def two_accounts(api: str, *, same_url: bool, **settings: Any) -> Generator[tuple[str, list[Emulator]]]:
+    """Run a gateway whose route has two accounts of one API, at one endpoint or at two."""
+    with ExitStack() as stack:
+        emulators = [stack.enter_context(start(api)) for _ in ACCOUNTS]
+        urls = [emulators[0].base_url, emulators[0 if same_url else 1].base_url]
+        rows = zip(ACCOUNTS.items(), urls, strict=True)
+        providers = {name: {"api": api, "base_url": url, "key_variable": key} for (name, key), url in rows}
+        default = tuple(f"{name}/{WIRES[api].default_model}" for name in ACCOUNTS)
+        server = build_server(
+            lambda name: resolve(name, {"KEY1": "one", "KEY2": "two"}, providers),
+            GatewayRoutes((), default, prefers_default=True),
+            io.StringIO(),
+            **settings,
+        )
+        stack.enter_context(server.running())
+        yield server.url, emulators
+
+
+def compact_at(url: str, api: str) -> dict[str, Any]:
+    """Let the provider itself make a compaction; return its item or block."""
+    body: dict[str, Any] = {"model": WIRES[api].default_model, "max_tokens": 500, "messages": TALK}
+    if api == HOME:
+        body = {"model": WIRES[api].default_model, "input": [*TALK, TRIGGER]}
+    else:
+        body["compaction"] = {"type": "summarize"}
+    response = httpx2.post(url, json=body, headers=OWN_HEADERS, timeout=100)
+    assert response.status_code == 200, response.text
+    return dict(response.json()["output" if api == HOME else "content"][0])
+
+
+def send_back(url: str, api: str, block: dict[str, Any], model: str = "any") -> None:
+    messages = [{"role": "assistant", "content": [block]}, ASK]
+    body: dict[str, Any] = {"model": model, "max_tokens": 500, "messages": messages}
+    if api == HOME:
+        body = {"model": model, "input": [block, ASK], "store": False}
+    response = httpx2.post(f"{url}{PATHS[api]}", json=body, headers=OWN_HEADERS, timeout=100)
+    assert response.status_code == 200, response.text
+
+
+def holds(emulator: Emulator, block: dict[str, Any]) -> bool:
+    """Return whether the newest request has what only the maker of a compaction can read."""
+    sent = json.dumps(last_body(emulator))
+    return any(block[key] in sent for key in SECRETS if block.get(key))
+
+
+@pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("same_url", [True, False])
+@pytest.mark.parametrize("api", PATHS)
+def test_a_compaction_goes_to_the_account_that_made_it_only(api: str, same_url: bool, memory: bool) -> None:
+    with two_accounts(api, same_url=same_url, compaction_memory=memory) as (url, emulators):
+        first, second = emulators[0], emulators[0 if same_url else 1]
+        block = compact_at(f"{url}{PATHS[api]}", api)
+        send_back(url, api, block)
+        assert holds(first, block)
+        send_back(url, api, block, f"second/{WIRES[api].default_model}")
+        assert not holds(second, block)
+        sent = json.dumps(last_body(second))
+        assert [fact in sent for fact in FACTS] == [memory, memory] or api != HOME
+        assert memory or ("not available here" if api == HOME else "summary of the conversation so far") in sent
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_a_compaction_of_an_unknown_maker_goes_to_one_account_only(api: str) -> None:
+    """The gateway never saw it made: it may be of the first account of the route, and is never sent to another."""
+    with two_accounts(api, same_url=False) as (url, (first, second)):
+        block = compact_at(f"{first.base_url.removesuffix('/v1')}{PATHS[api]}", api)
+        send_back(url, api, block)
+        assert holds(first, block)
+        first.stop()
+        send_back(url, api, block)
+        assert not holds(second, block)
+        expected = "not available here" if api == HOME else "summary of the conversation so far"
+        assert expected in json.dumps(last_body(second))

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from segue.bridge.envelopes import (
+    MAX_PAYLOAD_SIZE,
     EndpointBinding,
     EntryKind,
     EnvelopeKeys,
@@ -27,21 +28,30 @@ from segue.canonical.envelope import is_envelope
 from segue.canonical.json import decode_members, encode_json_sorted, parse_json
 from segue.canonical.request import Reply
 from segue.errors import InputError
-from segue.models import parse_model
 from segue.render.compaction import is_compaction
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
-from segue.wire.base import CompactionForm, CompactionThreshold, RenderContext, Wire
-from segue.wire.ids import IdMap
+from segue.reply import render_reply
+from segue.wire.base import CompactionForm, CompactionThreshold, Wire
 from segue.wire.json_values import JsonObject, object_or_none, objects_in
-from segue.wire.names import ANY_NAME, NameMap
 
 DEFAULT_LIMIT = 16 * 2**20
 _IGNORED_KEYS = frozenset({"id", "status", "cache_control"})
 _SYSTEM_ROLES = ("system", "developer")
 
 
-class Vault(Struct, frozen=True):
+class CompactionTarget(Struct, frozen=True):
+    """A target of a conversation with compactions. `binding` is its account and endpoint.
+
+    `can_read`: it has the caller's API, and compactions. `gets_unknown`: it gets those whose maker is not known, too.
+    """
+
+    binding: EndpointBinding
+    can_read: bool
+    gets_unknown: bool
+
+
+class ClientEntries(Struct, frozen=True):
     """How the entries of one client are sealed and found. `limit` is the size of one history in bytes."""
 
     keys: EnvelopeKeys
@@ -57,7 +67,8 @@ class Vault(Struct, frozen=True):
         self, kind: EntryKind, digest: str, fields: Mapping[str, Any], binding: EndpointBinding
     ) -> dict[str, bytes]:
         """Return the entry of some fields; empty if they are too large."""
-        text = seal_fields({"entry": [kind, digest], **fields}, binding, self.keys, self.now, limit=self.limit)
+        limit = self._limit_of(kind)
+        text = seal_fields({"entry": [kind, digest], **fields}, binding, self.keys, self.now, limit=limit)
         return {} if text is None else {self.names(kind, digest)[0]: text.encode()}
 
     def seal_summary(self, text: str, model: str) -> str | None:
@@ -76,25 +87,29 @@ class Vault(Struct, frozen=True):
         """Return the fields of an entry; None if it is not there, forged, or that of something else."""
         entry = next((found[name] for name in self.names(kind, digest) if name in found), None)
         text = "" if entry is None else entry.decode("ascii", "replace")
-        opened = open_fields(text, self.keys, self.now, self.max_age, limit=self.limit)
+        opened = open_fields(text, self.keys, self.now, self.max_age, limit=self._limit_of(kind))
         return opened if isinstance(opened, OpenedFields) and opened.fields.get("entry") == [kind, digest] else None
+
+    def _limit_of(self, kind: EntryKind) -> int:
+        # Who made a compaction is always remembered: no other account may get it.
+        return MAX_PAYLOAD_SIZE if kind == "compaction" else self.limit
 
 
 class CompactedBody:
     """A caller's body with compactions, and what is known of them. It is completed by entries of the store."""
 
-    def __init__(self, wire: Wire, body: bytes, vault: Vault) -> None:
+    def __init__(self, wire: Wire, body: bytes, entries: ClientEntries) -> None:
         assert wire.compaction is not None
         self._wire = wire
         self._form = wire.compaction
-        self._vault = vault
+        self._entries = entries
         self._members = decode_members(body)
         self._body = body
         self._summarised, self._limit = False, None
         self._report = Report()
         """What was opened."""
         given = read_items(self._members.get(wire.conversation_key))
-        self._items = _open_own(given, self._form, vault, self._report, prunes=find_threshold(wire, body) is not None)
+        self._items = _open_own(given, self._form, entries, self._report, prunes=find_threshold(wire, body) is not None)
         if self._items is not given:
             self._body = self._encode(self._items)
         self._summaries: dict[str, str | None] = {}
@@ -103,21 +118,21 @@ class CompactedBody:
         self._makers: dict[str, OpenedFields | None] = {}
         self._histories: dict[str, list[JsonObject] | None] = {}
 
-    def find_missing(self, binding: EndpointBinding, *, can_read: bool) -> dict[str, tuple[EntryKind, str]]:
+    def find_missing(self, target: CompactionTarget) -> dict[str, tuple[EntryKind, str]]:
         """Return the names of the entries that this target needs, and are not loaded yet."""
         makers = [digest for digest in self._digests(self._items) if digest not in self._makers]
         if makers:
             return self._name("compaction", makers)
-        needed = [digest for digest in self._needed(self._items, binding, can_read) if digest not in self._histories]
+        needed = [digest for digest in self._needed(self._items, target) if digest not in self._histories]
         return self._name("compacted", needed)
 
     def _name(self, kind: EntryKind, digests: Iterable[str]) -> dict[str, tuple[EntryKind, str]]:
-        return {name: (kind, digest) for digest in digests for name in self._vault.names(kind, digest)}
+        return {name: (kind, digest) for digest in digests for name in self._entries.names(kind, digest)}
 
     def add(self, asked: Mapping[str, tuple[EntryKind, str]], found: Mapping[str, bytes]) -> None:
         """Take the entries that the store has of those that were asked for."""
         for kind, digest in dict.fromkeys(asked.values()):
-            opened = self._vault.open(kind, digest, found)
+            opened = self._entries.open(kind, digest, found)
             if kind == "compaction":
                 self._makers[digest] = opened
             elif kind == "summary":
@@ -130,22 +145,23 @@ class CompactedBody:
     def _digests(self, items: Sequence[JsonObject]) -> list[str]:
         return [digest for _, digest in _find(items, self._form)]
 
-    def _needed(self, items: Sequence[JsonObject], binding: EndpointBinding, can_read: bool) -> Iterator[str]:
+    def _needed(self, items: Sequence[JsonObject], target: CompactionTarget) -> Iterator[str]:
         """Yield the compactions whose history this target needs, as far as is known."""
         for position, digest in reversed(_find(items, self._form)):
-            if can_read and items is self._items and self._is_own(digest, binding):
+            if items is self._items and self._may_send(digest, target):
                 return
             yield digest
             history = self._histories.get(digest)
             if history is not None:
-                yield from self._needed(history, binding, can_read)
+                yield from self._needed(history, target)
                 return
             items = items[:position]
 
-    def _is_own(self, digest: str, binding: EndpointBinding) -> bool:
-        """Return whether a target made a compaction, or may have: of one that is not remembered this is unknown."""
+    def _may_send(self, digest: str, target: CompactionTarget) -> bool:
+        """Return whether a target gets a compaction unchanged: no other account or endpoint than its maker may."""
         maker = self._makers.get(digest)
-        return maker is None or maker.find_mismatch(binding) is None
+        made_it = target.gets_unknown if maker is None else maker.find_mismatch(target.binding) is None
+        return target.can_read and made_it
 
     def name_summary(self, digest: str) -> dict[str, tuple[EntryKind, str]]:
         """Return the names of the entry with the summary of a history; none if it was loaded already."""
@@ -157,16 +173,10 @@ class CompactedBody:
     def save_summary(self, digest: str, text: str, binding: EndpointBinding) -> dict[str, bytes]:
         """Use a summary in place of a history, and return its entry."""
         self._summaries[digest] = text
-        return self._vault.seal("summary", digest, {"text": text}, binding)
+        return self._entries.seal("summary", digest, {"text": text}, binding)
 
     def restore(
-        self,
-        binding: EndpointBinding,
-        report: Report,
-        *,
-        can_read: bool,
-        summarised: bool = False,
-        limit: int | None = None,
+        self, target: CompactionTarget, report: Report, *, summarised: bool = False, limit: int | None = None
     ) -> bytes:
         """Return the body for this target: with the history that it would not have otherwise.
 
@@ -176,34 +186,27 @@ class CompactedBody:
         self.restored = None
         self._summarised, self._limit = summarised, limit
         report.extend(self._report.findings)
-        items = self._restore(self._items, binding, report, can_read)
+        items = self._restore(self._items, target, report)
         return self._body if items is self._items else self._encode(items)
 
     def _encode(self, items: Sequence[JsonObject]) -> bytes:
         return msgspec.json.encode({**self._members, self._wire.conversation_key: items})
 
     def _restore(
-        self,
-        items: list[JsonObject],
-        binding: EndpointBinding,
-        report: Report,
-        can_read: bool,
-        *,
-        is_history: bool = False,
+        self, items: list[JsonObject], target: CompactionTarget, report: Report, *, is_history: bool = False
     ) -> list[JsonObject]:
         for position, digest in reversed(_find(items, self._form)):
-            is_own = can_read and not is_history and self._is_own(digest, binding)
-            if is_own:
-                foreign = [at for at, one in _find(items[:position], self._form) if not self._is_own(one, binding)]
+            if not is_history and self._may_send(digest, target):
+                foreign = [at for at, one in _find(items[:position], self._form) if not self._may_send(one, target)]
                 return _without(items, foreign, self._form) if foreign else items
             history = self._histories.get(digest)
             if history is not None:
-                earlier = self._restore(history, binding, report, can_read, is_history=True)
+                earlier = self._restore(history, target, report, is_history=True)
                 before, after = items[:position], items[position:]
                 if not is_history:
                     earlier = self._fit(digest, earlier, report)
                 return [*_merge(earlier, before, self._form), *_without(after, [0], self._form)]
-            if can_read and not is_history:
+            if target.can_read and not is_history:
                 # The same API, but another account: the blob must not be sent there.
                 why = "compaction dropped: another account or endpoint made it, and what it stands for is not stored"
                 report.add("dropped", why, subject="compaction")
@@ -243,15 +246,15 @@ def _drop_oldest(history: Sequence[JsonObject], limit: int, form: CompactionForm
 
 
 def _open_own(
-    items: list[JsonObject], form: CompactionForm, vault: Vault, report: Report, *, prunes: bool
+    items: list[JsonObject], form: CompactionForm, entries: ClientEntries, report: Report, *, prunes: bool
 ) -> list[JsonObject]:
     """Return the items with the compactions that segue made as text; the same list if there are none."""
     for position in reversed(range(len(items))):
-        parts = [part for part in _parts(items[position], form) if _stands(part, form)]
+        parts = [part for part in _parts(items[position], form) if _is_compaction_part(part, form)]
         envelopes = [value for part in parts for value in part.values() if _is_own_value(value)]
         if not envelopes:
             continue
-        text = vault.open_summary(envelopes[-1])
+        text = entries.open_summary(envelopes[-1])
         if text is None:
             why = "compaction of segue dropped: it was changed, is too old, or is of another client"
             report.add("dropped", why, subject="compaction")
@@ -261,7 +264,7 @@ def _open_own(
         summary = {"role": "user", "content": content}
         rest = _without(items, [position], form)
         # A provider with such blocks, or with a threshold, ignores what is before the newest one.
-        before = _open_own(rest[:position], form, vault, report, prunes=prunes)
+        before = _open_own(rest[:position], form, entries, report, prunes=prunes)
         if form.in_messages or prunes:
             before = [item for item in before if item.get("role") in _SYSTEM_ROLES]
         return [*before, summary, *rest[position:]]
@@ -386,12 +389,12 @@ def read_items(raw: Raw | None) -> list[JsonObject]:
     return items if isinstance(value, list) and len(items) == len(cast("list[object]", value)) else []
 
 
-def remember(wire: Wire, body: bytes, reply: Reply, binding: EndpointBinding, vault: Vault) -> dict[str, bytes]:
+def make_entries(wire: Wire, body: bytes, reply: Reply, binding: EndpointBinding, entries: ClientEntries) -> dict[str, bytes]:
     """Return the entries for the compactions of a reply to this body: who made each, and what it stands for."""
     form = wire.compaction
     if form is None:
         return {}
-    entries: dict[str, bytes] = {}
+    made: dict[str, bytes] = {}
     items: list[JsonObject] | None = None
     for position, block in enumerate(reply.blocks):
         if not is_compaction(block) or block.native is None:
@@ -400,27 +403,18 @@ def remember(wire: Wire, body: bytes, reply: Reply, binding: EndpointBinding, va
         if items is None:
             items = read_items(decode_members(body).get(wire.conversation_key))
             items = [item for item in items if item.get("type", "") != form.trigger]
-        before = _render_blocks(wire, form, msgspec.structs.replace(reply, blocks=reply.blocks[:position]))
-        entries |= vault.seal("compacted", digest, {"items": [*items, *before]}, binding)
-        entries |= vault.seal("compaction", digest, {}, binding)
-    return entries
-
-
-def _render_blocks(wire: Wire, form: CompactionForm, reply: Reply) -> list[JsonObject]:
-    """Return the items of the blocks of a reply before a compaction."""
-    if not reply.blocks:
-        return []
-    ids = IdMap(wire.id_scheme(parse_model(reply.model)), provider=wire.provider)
-    for call in reply.calls:
-        ids.assign(call, call.name)
-    return form.reply_items(wire.render_reply(reply, RenderContext(ids, NameMap(ANY_NAME), Report())))
+        before = msgspec.structs.replace(reply, blocks=reply.blocks[:position])
+        rendered = form.reply_items(render_reply(before, wire, Report())) if before.blocks else []
+        made |= entries.seal("compacted", digest, {"items": [*items, *rendered]}, binding)
+        made |= entries.seal("compaction", digest, {}, binding)
+    return made
 
 
 def _find(items: Sequence[JsonObject], form: CompactionForm) -> list[tuple[int, str]]:
     """Return the positions of the items with compactions, each with the digest of its last one."""
     found: list[tuple[int, str]] = []
     for position, item in enumerate(items):
-        own = [part for part in _parts(item, form) if _stands(part, form)]
+        own = [part for part in _parts(item, form) if _is_compaction_part(part, form)]
         if own:
             found.append((position, _digest(own[-1], form)))
     return found
@@ -431,7 +425,7 @@ def _parts(item: JsonObject, form: CompactionForm) -> list[JsonObject]:
     return objects_in(item.get("content")) if form.in_messages else [item]
 
 
-def _stands(part: JsonObject, form: CompactionForm) -> bool:
+def _is_compaction_part(part: JsonObject, form: CompactionForm) -> bool:
     """Return whether this is a compaction with content: one that failed stands for nothing."""
     return part.get("type") in form.types and any(part.get(key) for key in form.content_keys)
 
@@ -441,7 +435,7 @@ def _digest(part: Mapping[str, Any], form: CompactionForm) -> str:
 
 
 def _readable_text(item: JsonObject, form: CompactionForm) -> str:
-    texts = [part.get("content") for part in _parts(item, form) if _stands(part, form)]
+    texts = [part.get("content") for part in _parts(item, form) if _is_compaction_part(part, form)]
     text = texts[-1] if texts else None
     return TEXTS.summary.format(content=text) if isinstance(text, str) and text else ""
 
@@ -453,7 +447,7 @@ def _without(items: Sequence[JsonObject], positions: Sequence[int], form: Compac
         if position not in positions:
             kept.append(item)
         elif form.in_messages:
-            content = [part for part in _parts(item, form) if not _stands(part, form)]
+            content = [part for part in _parts(item, form) if not _is_compaction_part(part, form)]
             kept += [{**item, "content": content}] if content else []
     return kept
 
@@ -469,7 +463,7 @@ def _merge(history: Sequence[JsonObject], kept: Sequence[JsonObject], form: Comp
         key = _identify(item)
         if key in known:
             known.remove(key)
-        elif not any(_stands(part, form) for part in _parts(item, form)):
+        elif not any(_is_compaction_part(part, form) for part in _parts(item, form)):
             new.append(item)
     system = [item for item in new if item.get("role") in _SYSTEM_ROLES]
     return [*system, *history, *(item for item in new if item.get("role") not in _SYSTEM_ROLES)]

@@ -12,21 +12,23 @@ from math import inf
 from typing import Any
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from segue.bridge.actions import Action, Save
 from segue.bridge.api_paths import ApiPath
 from segue.bridge.attempt import Attempt, bind_endpoint
 from segue.bridge.caller import Caller
 from segue.bridge.compaction import (
+    ClientEntries,
     CompactedBody,
     CompactionRequest,
-    Vault,
+    CompactionTarget,
     continue_after,
     drop_threshold,
     find_compaction_request,
     find_threshold,
+    make_entries,
     may_have_compactions,
-    remember,
 )
 from segue.bridge.provider_errors import TransportError, connection_error
 from segue.bridge.providers import Endpoint
@@ -80,13 +82,9 @@ class CompactionRelay(ReplyRelay):
         return super()._start()
 
     @cached_property
-    def _vault(self) -> Vault:
+    def _entries(self) -> ClientEntries:
         settings = self._settings
-        return Vault(settings.keys, self._client, self._now, settings.max_age, settings.compaction_limit)
-
-    @property
-    def _remembers(self) -> bool:
-        return self._settings.has_store and self._settings.compaction_limit > 0
+        return ClientEntries(settings.keys, self._client, self._now, settings.max_age, settings.compaction_limit)
 
     @property
     def usage(self) -> Usage | None:
@@ -105,13 +103,13 @@ class CompactionRelay(ReplyRelay):
         self._request = find_compaction_request(self.wire, self._caller.api_path.operation, self._given)
         body = self._given
         if may_have_compactions(self.wire, body):
-            self._compacted = self._compacted or CompactedBody(self.wire, body, self._vault)
-            binding, can_read = bind_endpoint(self._selection.current), self._is_native
-            missing = self._compacted.find_missing(binding, can_read=can_read) if self._remembers else {}
+            self._compacted = self._compacted or CompactedBody(self.wire, body, self._entries)
+            target = self._compaction_target
+            missing = self._compacted.find_missing(target) if self._settings.has_store else {}
             if missing:
                 return self._load_compacted(self._compacted, missing)
             self._restored = Report()
-            body = self._compacted.restore(binding, self._restored, can_read=can_read)
+            body = self._compacted.restore(target, self._restored)
             if self._request is None and self._compacted.restored is not None and len(body) > self._room:
                 return self._fit(self._compacted, *self._compacted.restored)
         return self._send_body(body)
@@ -147,23 +145,32 @@ class CompactionRelay(ReplyRelay):
         if missing:
             return self._load_compacted(compacted, missing)
         self._restored = Report()
-        binding, can_read = bind_endpoint(endpoint), self._is_native
-        body = compacted.restore(binding, self._restored, can_read=can_read, summarised=True)
+        target = self._compaction_target
+        body = compacted.restore(target, self._restored, summarised=True)
         if compacted.has_summary(digest):
             return self._send_body(body)
         if self._failed_at == endpoint.name:
             self._restored, limit = Report(), int(self._room)
-            return self._send_body(compacted.restore(binding, self._restored, can_read=can_read, limit=limit))
+            return self._send_body(compacted.restore(target, self._restored, limit=limit))
         self._summarised = digest
         return self._begin_summary(self.wire.parse_request({self.wire.conversation_key: [*history]}).messages)
 
     @property
     def _is_native(self) -> bool:
         """Whether the target has the caller's API, and compacts conversations itself."""
-        endpoint = self._selection.current
+        return self._compacts(self._selection.current)
+
+    def _compacts(self, endpoint: Endpoint) -> bool:
         target = find_wire_or_server(endpoint.api, endpoint.profile, argument="api")
         row = target.constraints(parse_model(endpoint.model))
         return target.name == self.wire.name and row.compactions != "none"
+
+    @property
+    def _compaction_target(self) -> CompactionTarget:
+        binding = bind_endpoint(self._selection.current)
+        accounts = (bind_endpoint(target) for target in self._targets if self._compacts(target))
+        first = next(accounts, binding)
+        return CompactionTarget(binding, self._is_native, replace(first, model="") == replace(binding, model=""))
 
     def _load_compacted(self, compacted: CompactedBody, missing: Mapping[str, Any]) -> list[Action]:
         def proceed(found: Mapping[str, bytes]) -> list[Action]:
@@ -186,10 +193,10 @@ class CompactionRelay(ReplyRelay):
 
     def _save(self, attempt: Attempt, response: Raw | None) -> list[Action]:
         saved = super()._save(attempt, response)
-        if attempt.reply is None or not self._remembers or not self._is_native:
+        if attempt.reply is None or not self._settings.has_store or not self._is_native:
             return saved
         binding = bind_endpoint(attempt.endpoint)
-        entries = remember(self.wire, self._body, attempt.reply, binding, self._vault)
+        entries = make_entries(self.wire, self._body, attempt.reply, binding, self._entries)
         return [*saved, Save(entries)] if entries else saved
 
     # ----------------------------------------------------------------------------------------------------- compactions
@@ -285,7 +292,7 @@ class CompactionRelay(ReplyRelay):
 
     def _make_block(self, summary: Summary) -> Opaque:
         """Return a compaction that holds the summary."""
-        envelope = self._vault.seal_summary(summary.text, self._selection.current.model) or ""
+        envelope = self._entries.seal_summary(summary.text, self._selection.current.model) or ""
         item = self._form.make(self._salt, summary.text, envelope)
         native = Native(self.wire.name, item)
         return Opaque(item["type"], text=summary.text, native=native, omit_reason="compaction")
