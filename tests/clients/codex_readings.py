@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from segue.emulator.steps import CallStep, CutStep, ErrorStep, TextStep, ThinkStep, WaitStep
-from segue.sessions.client import Draft, Place, Unit
+from segue.sessions.client import ClientHome, NewSession, SessionItem
 from segue.sessions.files import Fingerprint
 from segue.sessions.registry import CLIENTS
 from tests.clients import mcp_server
@@ -244,14 +244,14 @@ def _forked_and_extended(reading: Reading) -> None:
 
 
 def _extend(reading: Reading) -> None:
-    client, place, file = CLIENTS["codex"], Place(reading.home, {}), reading.find()
-    data = client.load(place, file)
-    units = (
-        Unit({"role": "user", "content": "MOVED prompt."}),
-        Unit({"role": "assistant", "content": "MOVED answer."}),
+    client, home, file = CLIENTS["codex"], ClientHome(reading.home, {}), reading.find()
+    data = client.load(home, file)
+    items = (
+        SessionItem({"role": "user", "content": "MOVED prompt."}),
+        SessionItem({"role": "assistant", "content": "MOVED answer."}),
     )
-    draft = Draft(file.id, units, str(reading.work), time.time_ns() // 1000)
-    client.extend(place, file, Fingerprint.of(data), client.writer.encode_more(data, draft))
+    draft = NewSession(file.id, items, str(reading.work), time.time_ns() // 1000)
+    client.extend(home, file, Fingerprint.of(data), client.writer.encode_more(data, draft))
 
 
 def _subagent(reading: Reading) -> None:

@@ -24,7 +24,7 @@ from msgspec import Struct
 from segue.canonical.request import Request
 from segue.emulator import start
 from segue.emulator.steps import CallStep, ReplySteps, TextStep, ThinkStep
-from segue.sessions.client import Place
+from segue.sessions.client import ClientHome
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import parse_session
 from tests.clients.damages import (
@@ -196,12 +196,12 @@ class MoveRun:
             self._expected.prompts.append(COMPACTION_PROMPT)
 
     def _damage_session(self, name: str) -> Iterator[str]:
-        client, place = CLIENTS[name], Place(self._folder / "home", {})
-        file = next(client.find(place, self._work), None)
+        client, home = CLIENTS[name], ClientHome(self._folder / "home", {})
+        file = next(client.find(home, self._work), None)
         if file is None:
             yield "there is no session of this folder"
             return
-        session = parse_session(client, file, client.load(place, file))
+        session = parse_session(client, file, client.load(home, file))
         change = DAMAGES[self._damage].change
         if change is not None:
             damaged = change(session)

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from segue.emulator import Emulator, start
 from segue.emulator.steps import ReplySteps, TextStep
-from segue.sessions.client import Place, SessionFile
+from segue.sessions.client import ClientHome, SessionFile
 from segue.sessions.launch import LaunchContext
 from segue.sessions.registry import CLIENTS, PROGRAMS
 from segue.sessions.session import parse_session
@@ -142,8 +142,8 @@ class Reading:
             found = [file for file in found if file.id == self.session]
         return max(found, key=lambda file: file.updated)
 
-    def _place(self) -> Place:
-        return Place(self.home, {})
+    def _place(self) -> ClientHome:
+        return ClientHome(self.home, {})
 
     def compare(self) -> tuple[list[str], int]:
         """Return the differences between what segue reads and what the client sends, and the number of blocks."""

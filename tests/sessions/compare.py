@@ -18,7 +18,7 @@ from segue.errors import InputError
 from segue.sessions.client import SessionFile
 from tests.sessions.record import WORK
 from tests.sessions.test_damages import DAMAGES
-from tests.sessions.test_way_home import signatures
+from tests.sessions.test_moving_back import signatures
 from tests.sessions.world import World
 
 _RECORDED_WORDS = ("CONTENT-ALPHA", "RESULT-ONE")
@@ -52,7 +52,7 @@ def _move_with_segue(world: World, session: SessionFile, target: str) -> Session
 
 def _move_with(program: str) -> Mover:
     def move(world: World, session: SessionFile, target: str) -> SessionFile:
-        output = world.place.home / f"{target}.jsonl"
+        output = world.home.path / f"{target}.jsonl"
         output.unlink(missing_ok=True)
         command = [program, "convert", "--to", target, "--format", session.client, "--cwd", WORK]
         subprocess.run([*command, "--output", str(output), str(session.path)], check=True, capture_output=True)

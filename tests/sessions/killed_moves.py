@@ -81,7 +81,7 @@ def run_killed(world: World, session: SessionFile, target: str, last: int) -> bo
     if not process:
         try:
             Steps(last).install()
-            with world.journeys.lock():
+            with world.record.lock():
                 world.move(session, target)
         finally:
             if (error := sys.exception()) is not None:
@@ -97,26 +97,26 @@ def run_killed(world: World, session: SessionFile, target: str, last: int) -> bo
 
 def check(world: World, session: SessionFile, target: str, expected: Any, home: bytes | None) -> None:
     """Move again; the target has one session, which is complete, and the record agrees with it."""
-    sessions = list(client(session.client).find(world.place, None))
-    with world.journeys.lock():
+    sessions = list(client(session.client).find(world.home, None))
+    with world.record.lock():
         moved = world.move(session, target)
-    (found,) = client(target).find(world.place, None)
+    (found,) = client(target).find(world.home, None)
     assert found.id == moved.session.id
     assert describe(world, found) == expected
     assert home is None or world.is_continued(found, home)
-    journey = world.journeys.find(target, found.id)
-    assert journey is not None
-    assert journey.unfinished is None
-    stop = journey.find_stop(target, found.id)
-    assert stop is not None
-    assert stop.fingerprint.matches(world.load(found))
+    conversation = world.record.find(target, found.id)
+    assert conversation is not None
+    assert conversation.unfinished is None
+    state = conversation.find_state(target, found.id)
+    assert state is not None
+    assert state.fingerprint.matches(world.load(found))
     assert world.move(session, target).report.action == "unchanged"
     if target != "segue":
         world.resume(found)
         before = world.load(session)
         assert world.move(found, session.client).report.action == "extended"
         assert world.is_continued(session, before)
-        assert len(list(client(session.client).find(world.place, None))) == len(sessions)
+        assert len(list(client(session.client).find(world.home, None))) == len(sessions)
 
 
 def describe(world: World, session: SessionFile) -> Any:

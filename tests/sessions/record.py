@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.sessions.claude import encode_folder
-from segue.sessions.client import Place
+from segue.sessions.client import ClientHome
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session_search import list_sessions
 from tests.clients.moves import MoveRun
@@ -57,8 +57,8 @@ def _raise(problems: list[str]) -> None:
 
 
 def _load(client: str, folder: Path) -> bytes:
-    place = Place(folder / "home", {})
-    return CLIENTS[client].load(place, list_sessions([CLIENTS[client]], place, folder / "project")[0])
+    home = ClientHome(folder / "home", {})
+    return CLIENTS[client].load(home, list_sessions([CLIENTS[client]], home, folder / "project")[0])
 
 
 def _write(client: str, kind: str, data: bytes, folder: Path) -> None:

@@ -112,11 +112,11 @@ def test_an_older_session_of_gemini_is_one_object(world: World, indent: int | No
     log.user("Hello.")
     log.answer("Done.")
     record = {**log.lines[0], "messages": log.lines[1:]}
-    path = world.place.home / ".gemini" / "tmp" / "project" / "chats" / "session-2025-10-01T10-00-0a1b2c3d.json"
+    path = world.home.path / ".gemini" / "tmp" / "project" / "chats" / "session-2025-10-01T10-00-0a1b2c3d.json"
     path.parent.mkdir(parents=True)
     (path.parent.parent / ".project_root").write_text(WORK)
     path.write_text(json.dumps(record, indent=indent))
-    (found,) = client("gemini").find(world.place, Path(WORK))
+    (found,) = client("gemini").find(world.home, Path(WORK))
     assert (found.title, found.cwd) == ("Hello.", WORK)
     before = world.load(found)
     away = world.move(found, "claude").session
@@ -130,7 +130,7 @@ def test_an_older_session_of_gemini_is_one_object(world: World, indent: int | No
 
 
 def test_a_new_session_of_gemini_is_where_the_client_looks(world: World):
-    root = world.place.home / ".gemini"
+    root = world.home.path / ".gemini"
 
     def move(id: str) -> Path:
         log = ClaudeCode()
@@ -159,7 +159,7 @@ def test_sessions_of_subagents_of_gemini_are_not_listed(world: World):
     log.user("Hello.")
     with pytest.raises(InputError, match="not a session of Gemini CLI"):
         world.add_lines("gemini", log.lines)
-    assert list(client("gemini").find(world.place, None)) == []
+    assert list(client("gemini").find(world.home, None)) == []
 
 
 # ----------------------------------------------------------------------------------------------------------- Qwen Code
@@ -188,7 +188,7 @@ def test_the_title_of_qwen_is_carried(world: World):
     session = world.add_lines("qwen", log.lines)
     assert session.title == "The title"
     moved = world.move(session, "gemini").session
-    (found,) = client("gemini").find(world.place, Path(WORK))
+    (found,) = client("gemini").find(world.home, Path(WORK))
     assert (found.id, found.title) == (moved.id, "The title")
 
 
@@ -196,7 +196,7 @@ def test_a_locked_session_of_qwen_is_not_extended(world: World):
     session = world.add_recorded("qwen")
     away = world.move(session, "claude").session
     world.resume(away)
-    lock = world.place.home / ".qwen" / "tmp" / "session-writer-locks" / f"{session.id}.lock"
+    lock = world.home.path / ".qwen" / "tmp" / "session-writer-locks" / f"{session.id}.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text(json.dumps({"pid": os.getpid(), "session_id": session.id}))
     assert world.plan(away, "qwen").action == "copied"

@@ -20,7 +20,7 @@ from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import SessionFile
 from segue.sessions.files import Fingerprint
-from segue.sessions.journeys import JourneyStore
+from segue.sessions.move_record import MoveRecord
 from tests.budget import sample
 from tests.sessions.killed_moves import PREPARE, prepare_extended
 from tests.sessions.test_moves import IN_FILES, RECORDED
@@ -45,18 +45,18 @@ def kill_before_the_record(world: World, session: SessionFile, target: str, monk
     class Killed(BaseException):
         pass
 
-    save = JourneyStore.save
+    save = MoveRecord.save
 
-    def save_first(store: JourneyStore, journey: Any) -> None:
-        if journey.unfinished is None:
+    def save_first(store: MoveRecord, conversation: Any) -> None:
+        if conversation.unfinished is None:
             raise Killed
-        save(store, journey)
+        save(store, conversation)
 
-    monkeypatch.setattr(JourneyStore, "save", save_first)
+    monkeypatch.setattr(MoveRecord, "save", save_first)
     with pytest.raises(Killed):
         world.move(session, target)
-    monkeypatch.setattr(JourneyStore, "save", save)
-    (found,) = client(target).find(world.place, None)
+    monkeypatch.setattr(MoveRecord, "save", save)
+    (found,) = client(target).find(world.home, None)
     return found
 
 
@@ -85,7 +85,7 @@ def test_a_session_that_was_continued_after_the_kill_is_kept(
     before = world.load(session)
     assert world.move(found, session.client).report.action == "extended"
     assert world.is_continued(session, before)
-    assert [each.id for each in client(target).find(world.place, None)] == [found.id]
+    assert [each.id for each in client(target).find(world.home, None)] == [found.id]
 
 
 @pytest.mark.parametrize("target", IN_FILES)
@@ -112,7 +112,7 @@ def test_a_command_of_opencode_holds_the_lock_of_a_killed_move(world: World, mon
     session = world.add_recorded("claude")
     process = os.fork()
     if not process:
-        with world.journeys.lock():
+        with world.record.lock():
             world.move(session, "opencode")
         os._exit(0)
     # Opening the gate waits for the command.
@@ -122,8 +122,8 @@ def test_a_command_of_opencode_holds_the_lock_of_a_killed_move(world: World, mon
         lock = world.folder / "moves.lock"
         assert files.is_locked(lock)
         opened.write("go\n")
-    with world.journeys.lock():
-        assert not list(client("opencode").find(world.place, None))
+    with world.record.lock():
+        assert not list(client("opencode").find(world.home, None))
 
 
 # ------------------------------------------------------------------------------------------------------ failed appends
@@ -185,7 +185,7 @@ def test_a_failed_append_leaves_the_session_as_it_was(
         world.move(away, target)
     assert world.load(home) == before
     assert world.move(away, target).report.action == "extended"
-    assert len(list(client(target).find(world.place, None))) == 1
+    assert len(list(client(target).find(world.home, None))) == 1
 
 
 def test_what_another_program_writes_before_an_append_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

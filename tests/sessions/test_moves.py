@@ -93,15 +93,15 @@ def test_files_are_for_their_owner_only(world: World, target: str):
 def test_a_plan_writes_nothing(world: World):
     session = world.add_recorded("claude")
     world.plan(session, "codex")
-    assert not (world.place.home / ".codex").exists()
-    assert not list(world.place.home.parent.glob("moves.db*"))
+    assert not (world.home.path / ".codex").exists()
+    assert not list(world.home.path.parent.glob("moves.db*"))
 
 
 @pytest.mark.parametrize("target", RECORDED)
 def test_a_moved_session_is_found_with_its_title(world: World, target: str):
     source = "codex" if target == "claude" else "claude"
     moved = world.move(world.add_recorded(source), target)
-    (found,) = client(target).find(world.place, None)
+    (found,) = client(target).find(world.home, None)
     assert (found.id, found.path) == (moved.session.id, moved.session.path)
     assert found.title is not None
     assert found.title.startswith("TASK-ONE")
@@ -147,7 +147,7 @@ def test_an_unknown_format_is_refused_with_its_place(world: World):
 
 
 def test_codex_lists_a_session_of_its_configured_provider(world: World):
-    config = world.place.home / ".codex" / "config.toml"
+    config = world.home.path / ".codex" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text('model_provider = "acme"\n')
     lines = world.load(world.move(world.add_recorded("claude"), "codex").session).splitlines()

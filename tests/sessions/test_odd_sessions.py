@@ -14,11 +14,11 @@ from segue.bridge.envelope_keys import load_envelope_keys
 from segue.canonical.blocks import Message, ToolCall
 from segue.errors import InputError
 from segue.sessions.claude.attachments import order_as_sent
-from segue.sessions.client import Place
+from segue.sessions.client import ClientHome
 from segue.sessions.codex.display import display_call
-from segue.sessions.journeys import JourneyStore
+from segue.sessions.move_record import MoveRecord
 from segue.sessions.mover import Mover
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 from segue.sessions.registry import CLIENTS
 from segue.sessions.rendering import split_body
 from segue.sessions.session_search import list_sessions
@@ -77,7 +77,7 @@ def test_calls_without_ids_get_ids(world: World, id: str | None):
         log.content("user", {"functionResponse": {**given, "name": "glob", "response": {"output": f"RESULT-{word}"}}})
     moved = world.move(world.add_lines("qwen", log.lines), "gemini").session
     assert world.violations(moved) == []
-    parts = [unit["parts"][0] for unit in split_body(world.read(moved).log.body, "gemini")]
+    parts = [item["parts"][0] for item in split_body(world.read(moved).log.body, "gemini")]
     ids = [part["functionCall"]["id"] for part in parts if "functionCall" in part]
     assert len(set(filter(None, ids))) == 3
     assert [result for *_, result in world.calls(moved)] == ["RESULT-ONE", "RESULT-TWO", "RESULT-THREE"]
@@ -122,8 +122,8 @@ def test_the_name_of_a_document_is_carried_to_opencode_and_back(tmp_path: Path):
     log.line("response_item", type="message", role="user", content=content)
     log.answer("Done.")
     moved = world.move(world.add_lines("codex", log.lines), "opencode").session
-    (unit,) = [unit for unit in split_body(world.read(moved).log.body, "anthropic") if "source" in unit["content"][0]]
-    assert unit["content"][0]["title"] == "a.pdf"
+    (item,) = [item for item in split_body(world.read(moved).log.body, "anthropic") if "source" in item["content"][0]]
+    assert item["content"][0]["title"] == "a.pdf"
 
 
 @pytest.mark.parametrize("target", ["pi", "opencode"])
@@ -203,15 +203,17 @@ def test_the_screen_of_codex_gets_urls_of_windows_paths():
 
 @pytest.mark.parametrize("recorded", ["C:\\Users\\me", "c:\\users\\me", "C:/Users/me/", "\\\\?\\C:\\Users\\me"])
 def test_folders_of_windows_are_compared_without_case_and_slashes(recorded: str):
-    assert Place(Path("/h"), {}, "win32").is_same_folder(recorded, "C:\\Users\\me")
-    assert Place(Path("/h"), {}, "linux").is_same_folder(recorded, "C:\\Users\\me") == (recorded == "C:\\Users\\me")
-    assert not Place(Path("/h"), {}, "win32").is_same_folder(None, "C:\\Users\\me")
+    assert ClientHome(Path("/h"), {}, "win32").is_same_folder(recorded, "C:\\Users\\me")
+    assert ClientHome(Path("/h"), {}, "linux").is_same_folder(recorded, "C:\\Users\\me") == (
+        recorded == "C:\\Users\\me"
+    )
+    assert not ClientHome(Path("/h"), {}, "win32").is_same_folder(None, "C:\\Users\\me")
 
 
 def test_gemini_records_folders_of_windows_in_lower_case(world: World):
-    world.place = Place(world.place.home, {}, "win32")
+    world.home = ClientHome(world.home.path, {}, "win32")
     session = world.add_recorded("claude")
-    mover = Mover(world.place, world.journeys, START)
+    mover = Mover(world.home, world.record, START)
     plan = mover.plan(CLIENTS["claude"], session, CLIENTS["gemini"], "C:\\Users\\Me\\My Project")
     moved = mover.write(plan).session
     assert moved.path.parent.parent.name == "my-project"
@@ -238,12 +240,12 @@ def test_a_line_with_another_value_than_a_name_is_refused_with_its_place(
     home = world.add_recorded(client)
     count = len(home.path.read_bytes().splitlines())
     damaged = world.add_lines(client, [*map(json.loads, home.path.read_bytes().splitlines()), line])
-    assert damaged in list_sessions(CLIENTS.values(), world.place, None)
+    assert damaged in list_sessions(CLIENTS.values(), world.home, None)
     target = "codex" if client == "claude" else "claude"
     with pytest.raises(InputError) as caught:
         world.move(damaged, target)
     assert caught.value.path.startswith(f"{damaged.path}: line {count + 1}: ")
-    assert [each.client for each in list_sessions(CLIENTS.values(), world.place, None)] == [client]
+    assert [each.client for each in list_sessions(CLIENTS.values(), world.home, None)] == [client]
 
 
 BAD_JSON = [b"", b"{", b'{"pid": "\xff"}', b"[" * 100_000]
@@ -253,13 +255,13 @@ BAD_JSON = [b"", b"{", b'{"pid": "\xff"}', b"[" * 100_000]
 def test_a_file_of_gemini_that_is_not_json_hides_no_sessions(world: World, data: bytes):
     session = world.add_recorded("gemini")
     session.path.with_name("session-2026-11-18T05-01-0a1b2c3e.json").write_bytes(data)
-    assert list_sessions(CLIENTS.values(), world.place, None) == [session]
+    assert list_sessions(CLIENTS.values(), world.home, None) == [session]
 
 
 @pytest.mark.parametrize("data", BAD_JSON)
 def test_a_registry_of_gemini_that_is_not_json_is_ignored(world: World, data: bytes):
-    (world.place.home / ".gemini").mkdir(parents=True)
-    (world.place.home / ".gemini" / "projects.json").write_bytes(data)
+    (world.home.path / ".gemini").mkdir(parents=True)
+    (world.home.path / ".gemini" / "projects.json").write_bytes(data)
     assert world.move(world.add_recorded("claude"), "gemini").report.action == "created"
 
 
@@ -269,10 +271,10 @@ def test_a_registry_of_gemini_that_is_not_json_is_ignored(world: World, data: by
 )
 def test_a_record_of_open_sessions_that_is_not_json_is_ignored(world: World, client: str, file: str, data: bytes):
     session = world.add_recorded(client)
-    path = world.place.home / file.format(id=session.id)
+    path = world.home.path / file.format(id=session.id)
     path.parent.mkdir(parents=True)
     path.write_bytes(data)
-    assert not CLIENTS[client].is_open(world.place, session)
+    assert not CLIENTS[client].is_open(world.home, session)
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "[]", "[" * 100_000, '{"cmd": "\ud800'])
@@ -285,7 +287,7 @@ def test_the_screen_of_codex_shows_calls_whose_arguments_are_not_json(arguments:
 
 @pytest.mark.parametrize("kind", [["file"], {}, 5, None])
 def test_an_attachment_of_an_odd_type_keeps_its_place(kind: object):
-    lines = [Line(number, {"attachment": {"type": each}}) for number, each in enumerate(["none", kind])]
+    lines = [LogLine(number, {"attachment": {"type": each}}) for number, each in enumerate(["none", kind])]
     assert order_as_sent(lines) == lines
 
 
@@ -319,29 +321,29 @@ def test_a_message_that_is_no_object_does_not_prevent_the_list(world: World):
     log.user("Hello.")
     log.lines.append({"type": "user", "uuid": "u9", "sessionId": "s", "message": "text"})
     session = world.add_lines("claude", log.lines)
-    assert session in list_sessions(CLIENTS.values(), world.place, None)
+    assert session in list_sessions(CLIENTS.values(), world.home, None)
 
 
 def test_a_pipe_in_the_folder_of_sessions_is_not_read(world: World):
     session = world.add_recorded("claude")
     os.mkfifo(session.path.with_name("pipe.jsonl"))
-    assert list_sessions(CLIENTS.values(), world.place, Path(WORK)) == [session]
+    assert list_sessions(CLIENTS.values(), world.home, Path(WORK)) == [session]
 
 
 def test_a_folder_with_characters_of_patterns_has_its_sessions(world: World):
-    mover = Mover(world.place, world.journeys, START)
+    mover = Mover(world.home, world.record, START)
     session = world.add_recorded("claude")
     moved = mover.write(mover.plan(CLIENTS["claude"], session, CLIENTS["pi"], "/home/me/[a]*?")).session
-    assert [each.id for each in CLIENTS["pi"].find(world.place, Path("/home/me/[a]*?"))] == [moved.id]
+    assert [each.id for each in CLIENTS["pi"].find(world.home, Path("/home/me/[a]*?"))] == [moved.id]
 
 
 def test_nothing_is_written_if_the_move_can_not_be_recorded(world: World, tmp_path: Path):
     (tmp_path / "file").write_text("")
-    world.journeys = JourneyStore(tmp_path / "file" / "moves.db")
+    world.record = MoveRecord(tmp_path / "file" / "moves.db")
     session = world.add_recorded("claude")
     with pytest.raises(InputError, match="the record of moved sessions can't be written"):
         world.move(session, "codex")
-    assert [each.client for each in list_sessions(CLIENTS.values(), world.place, None)] == ["claude"]
+    assert [each.client for each in list_sessions(CLIENTS.values(), world.home, None)] == ["claude"]
 
 
 def test_a_key_whose_place_can_not_be_read_is_an_error_with_its_place(tmp_path: Path):

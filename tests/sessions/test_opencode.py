@@ -16,14 +16,14 @@ import pytest
 
 from segue.errors import InputError
 from segue.sessions.any_provider import result_unit
-from segue.sessions.client import Draft, Place, Unit
+from segue.sessions.client import ClientHome, NewSession, SessionItem
 from segue.sessions.lines import decode_lines
 from segue.sessions.opencode import writer
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 from segue.sessions.rendering import CLOSING_TEXT, split_body
 from segue.sessions.tools import MCP_NAMES
 from tests.cli.client_logs import ClaudeCode, Opencode
-from tests.sessions.test_way_home import signatures
+from tests.sessions.test_moving_back import signatures
 from tests.sessions.world import START, World, client, texts
 
 STEP = {"type": "step-start"}
@@ -255,7 +255,7 @@ def test_a_message_of_an_unknown_role_is_refused_with_its_place():
     log.user("P1")
     log.messages.append({"info": {"id": "msg_x", "role": "tool"}, "parts": []})
     with pytest.raises(InputError, match="unsupported message role 'tool'") as raised:
-        client("opencode").reader.parse_log([Line(1, log.lines[0])])
+        client("opencode").reader.parse_log([LogLine(1, log.lines[0])])
     assert raised.value.path == "messages[1]"
 
 
@@ -308,11 +308,11 @@ def test_results_are_read_in_the_order_in_which_they_were_written():
     calls = [{"type": "tool_use", "id": f"c{number}", "name": "bash", "input": {}} for number in range(3)]
     results = [result_unit(f"c{number}", [{"type": "text", "text": "R"}], is_error=number == 1) for number in (2, 0, 1)]
     prompt = {"role": "user", "content": [{"type": "text", "text": "Do it."}]}
-    units = [prompt, *({"role": "assistant", "content": [call]} for call in calls), *results]
-    draft = Draft("ses_s", tuple(map(Unit, units)), "/work", START)
+    items = [prompt, *({"role": "assistant", "content": [call]} for call in calls), *results]
+    draft = NewSession("ses_s", tuple(map(SessionItem, items)), "/work", START)
     (value,) = decode_lines(writer.encode(draft))
-    body = client("opencode").reader.parse_log([Line(1, value)]).body
-    assert list(split_body(body, "anthropic")) == units
+    body = client("opencode").reader.parse_log([LogLine(1, value)]).body
+    assert list(split_body(body, "anthropic")) == items
 
 
 def test_what_the_client_rejects_is_an_error(world: World):
@@ -324,7 +324,7 @@ def test_what_the_client_rejects_is_an_error(world: World):
 
 
 def test_without_the_program_the_error_has_the_command_that_installs_it(world: World):
-    world.place = Place(world.place.home, {**world.place.environ, "PATH": "/nothing"}, "linux", world.place.store)
+    world.home = ClientHome(world.home.path, {**world.home.environ, "PATH": "/nothing"}, "linux", world.home.store)
     with pytest.raises(InputError, match="npm install -g opencode-ai"):
         world.move(world.add_recorded("claude"), "opencode")
 
@@ -341,7 +341,7 @@ def test_a_session_that_can_not_be_removed_is_an_error_with_its_id(world: World)
     session = world.add_recorded("opencode")
     (world.folder / "bin" / "opencode").write_text("#!/bin/sh\necho Database is locked\nexit 1\n")
     with pytest.raises(InputError, match=f"session delete {session.id} failed: Database is locked"):
-        client("opencode").remove(world.place, session)
+        client("opencode").remove(world.home, session)
 
 
 # ------------------------------------------------------------------------------------------------------------ way home
@@ -363,7 +363,7 @@ def test_a_session_with_a_revert_is_not_extended(world: World):
     assert texts(world.read(back.session), "ai")[-1] == "leg1 answer."
 
 
-def test_signed_reasoning_is_there_after_the_way_home(world: World):
+def test_signed_reasoning_is_there_after_moving_back(world: World):
     log = Opencode()
     reasoning(log)
     session = world.add_lines("opencode", log.lines)
@@ -418,9 +418,9 @@ def test_sessions_are_listed_with_their_size(world: World):
     session = world.add_lines("opencode", log.lines)
     stored = json.loads(world.load(session))
     assert 2000 < session.size < len(json.dumps(stored, ensure_ascii=False).encode())
-    (found,) = client("opencode").find(world.place, world.folder)
+    (found,) = client("opencode").find(world.home, world.folder)
     assert found == session
-    assert list(client("opencode").find(world.place, Path("/elsewhere"))) == []
+    assert list(client("opencode").find(world.home, Path("/elsewhere"))) == []
 
 
 def test_archived_sessions_and_those_of_subagents_are_not_listed(world: World):
@@ -437,7 +437,7 @@ def test_a_database_of_an_older_version_is_read(world: World):
     with closing(sqlite3.connect(session.path)) as database, database:
         for column in ("metadata", "revert", "agent", "model", "time_archived"):
             database.execute(f"ALTER TABLE session DROP COLUMN {column}")
-    (found,) = client("opencode").find(world.place, None)
+    (found,) = client("opencode").find(world.home, None)
     assert (found.id, found.model) == (session.id, None)
     assert world.move(found, "claude").report.action == "created"
 
@@ -448,7 +448,7 @@ def test_a_session_whose_model_can_not_be_parsed_is_listed_without_it(world: Wor
     with closing(sqlite3.connect(session.path)) as database, database:
         value = model.encode("utf-8", "replace") if isinstance(model, str) else model
         database.execute("UPDATE session SET model = ?, time_updated = 'x'", (value,))
-    (found,) = client("opencode").find(world.place, None)
+    (found,) = client("opencode").find(world.home, None)
     assert (found.id, found.model, found.updated) == (session.id, None, 0)
     log = ClaudeCode()
     log.user("P1")
@@ -458,15 +458,15 @@ def test_a_session_whose_model_can_not_be_parsed_is_listed_without_it(world: Wor
 def test_a_database_in_a_relative_folder_is_read(world: World, monkeypatch: pytest.MonkeyPatch):
     session = world.add_recorded("opencode")
     monkeypatch.chdir(world.folder)
-    place = Place(world.place.home, {**world.place.environ, "XDG_DATA_HOME": "data"}, "linux", world.place.store)
-    assert list(client("opencode").find(place, None)) == [session]
-    assert json.loads(client("opencode").load(place, session))["info"]["id"] == session.id
+    home = ClientHome(world.home.path, {**world.home.environ, "XDG_DATA_HOME": "data"}, "linux", world.home.store)
+    assert list(client("opencode").find(home, None)) == [session]
+    assert json.loads(client("opencode").load(home, session))["info"]["id"] == session.id
 
 
 def test_a_file_that_is_not_a_database_hides_no_other_sessions(world: World):
     session = world.add_recorded("opencode")
     session.path.write_bytes(b"not a database" * 100)
-    assert list(client("opencode").find(world.place, None)) == []
+    assert list(client("opencode").find(world.home, None)) == []
     with pytest.raises(InputError, match="can't be read") as raised:
         world.load(session)
     assert raised.value.path == str(session.path)
@@ -543,11 +543,11 @@ def test_the_names_of_mcp_servers_are_those_of_the_settings(world: World):
     log.reply({**log.call("c1", "x", output="R1"), "tool": "my_files_read_it"})
     session = world.add_lines("opencode", log.lines)
     (world.folder / "opencode.json").write_text('{"mcp": {"my": {}, "my.files": {"type": "remote"}}}')
-    world.place = Place(
-        world.place.home,
-        {**world.place.environ, "OPENCODE_CONFIG": str(world.folder / "opencode.json")},
+    world.home = ClientHome(
+        world.home.path,
+        {**world.home.environ, "OPENCODE_CONFIG": str(world.folder / "opencode.json")},
         "linux",
-        world.place.store,
+        world.home.store,
     )
     ((name, _, _),) = world.calls(world.move(session, "claude").session)
     assert name == MCP_NAMES["claude"].form.format(server="my_files", tool="read_it")

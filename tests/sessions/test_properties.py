@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.errors import InputError
-from segue.sessions.client import Draft, SessionFile, Unit
+from segue.sessions.client import NewSession, SessionFile, SessionItem
 from segue.sessions.lines import decode_lines
-from segue.sessions.mover import Moved
+from segue.sessions.mover import MoveResult
 from segue.sessions.opencode import writer as opencode_writer
 from segue.sessions.pi.writer import PiWriter
 from segue.sessions.registry import CLIENTS as ALL_CLIENTS
@@ -75,15 +75,15 @@ def _has_place(block: dict[str, Any]) -> bool:
 def build_neutral(client: str, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a history as the lines of pi or the value of opencode, written by the client's own writer."""
     body = {"messages": messages}
-    units = tuple(Unit(unit) for unit in split_body(body, "anthropic") if _has_place(unit["content"][0]))
+    items = tuple(SessionItem(item) for item in split_body(body, "anthropic") if _has_place(item["content"][0]))
     if client == "opencode":
         # It stores objects only: arguments that are cut are empty.
-        for unit in units:
-            block = unit.value["content"][0]
+        for item in items:
+            block = item.value["content"][0]
             if block["type"] == "tool_use" and not isinstance(block["input"], dict):
                 block["input"] = {}
-        return decode_lines(opencode_writer.encode(Draft("ses_s", units, "/work", START)))
-    lines = decode_lines(PiWriter.encode(Draft("s", units, "/work", START)))
+        return decode_lines(opencode_writer.encode(NewSession("ses_s", items, "/work", START)))
+    lines = decode_lines(PiWriter.encode(NewSession("s", items, "/work", START)))
     return [*Pi().lines, *lines[1:]]
 
 
@@ -129,11 +129,11 @@ def _replace(line: Any, place: tuple[Any, ...], new: Any) -> None:
     line[last] = new
 
 
-def _move(world: World, client: str, data: bytes) -> tuple[SessionFile, Moved] | InputError:
+def _move(world: World, client: str, data: bytes) -> tuple[SessionFile, MoveResult] | InputError:
     """Find and move a session; return the error if it is refused."""
     try:
         session = world.add(client, data)
-        list_sessions(ALL_CLIENTS.values(), world.place, None)
+        list_sessions(ALL_CLIENTS.values(), world.home, None)
         return session, world.move(session, "codex" if client == "claude" else "claude")
     except InputError as error:
         return error

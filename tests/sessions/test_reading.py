@@ -11,7 +11,7 @@ from tests.sessions.world import World, client, texts
 
 
 def _find(world: World) -> list[SessionFile]:
-    return list(client("codex").find(world.place, None))
+    return list(client("codex").find(world.home, None))
 
 
 def test_attachments_of_the_user_are_carried_and_those_of_the_client_are_not(world: World):
@@ -66,7 +66,7 @@ def test_sessions_of_subagents_are_not_listed(world: World):
     log.user("Hello.")
     log.answer("Done.")
     world.add_recorded("codex")
-    path = world.place.home / ".codex/sessions/2026/11/18/rollout-2026-11-18T06-00-00-sub.jsonl"
+    path = world.home.path / ".codex/sessions/2026/11/18/rollout-2026-11-18T06-00-00-sub.jsonl"
     recorded = [found.id for found in _find(world)]
     path.write_text("".join(f"{line}\n" for line in map(json.dumps, log.lines)))
     assert [found.id for found in _find(world)] == recorded

@@ -24,7 +24,7 @@ GRANDCHILD = "01a1edc5-0000-7000-8000-000000000003"
 
 def _write(world: World, name: str, log: Codex, first: int = 0) -> Path:
     """Write a rollout of this id, or of these ids of thread and rollout, with numbered lines."""
-    path = world.place.home / f".codex/sessions/2026/11/18/rollout-2026-11-18T05-00-00-{name}.jsonl"
+    path = world.home.path / f".codex/sessions/2026/11/18/rollout-2026-11-18T05-00-00-{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [{**line, "ordinal": number} for number, line in enumerate(log.lines, first)]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -98,7 +98,7 @@ def test_the_file_of_a_fork_alone_is_refused(world: World):
 def test_a_reverted_thread_is_one_session(world: World):
     _write(world, PARENT, _log(PARENT, "one", "two"))
     _write(world, f"{PARENT}_{CHILD}", _log(PARENT, "other", base=(PARENT, 5)), 5)
-    (session,) = client("codex").find(world.place, None)
+    (session,) = client("codex").find(world.home, None)
     assert texts(world.read(session), "human") == ["Prompt one", "Prompt other"]
 
 
@@ -124,10 +124,10 @@ def _compress(path: Path) -> Path:
 
 def test_a_compressed_session_is_listed_and_read(world: World):
     path = _compress(_write(world, PARENT, _log(PARENT, "one")))
-    (session,) = client("codex").find(world.place, Path("/home/me/project"))
+    (session,) = client("codex").find(world.home, Path("/home/me/project"))
     assert (session.id, session.title, session.path) == (PARENT, "Prompt one", path)
     assert texts(world.read(session), "human") == ["Prompt one"]
-    assert find_session([client("codex")], world.place, Path("/"), str(path)) == session
+    assert find_session([client("codex")], world.home, Path("/"), str(path)) == session
 
 
 def test_a_compressed_session_is_extended_beside_its_file(world: World):
@@ -138,7 +138,7 @@ def test_a_compressed_session_is_extended_beside_its_file(world: World):
     world.resume(moved)
     assert world.move(moved, "codex").report.action == "extended"
     assert path.read_bytes() == data
-    (found,) = client("codex").find(world.place, None)
+    (found,) = client("codex").find(world.home, None)
     assert found.path == path.with_suffix("")
     assert texts(world.read(found), "human")[0] == "Prompt one"
     assert "leg1 answer." in world.load(found).decode()
@@ -165,7 +165,7 @@ def test_all_frames_of_a_compressed_session_are_read(world: World):
     compressed = path.with_name(f"{path.name}.zst")
     compressed.write_bytes(b"".join(map(_find_zstd().compress, lines)))
     path.unlink()
-    (session,) = client("codex").find(world.place, None)
+    (session,) = client("codex").find(world.home, None)
     assert session.title == "Prompt one"
     assert world.load(session) == b"".join(lines)
 
@@ -191,7 +191,7 @@ def test_a_compressed_session_names_the_extra_that_reads_it(world: World, monkey
     path = _write(world, PARENT, _log(PARENT, "one"))
     path.rename(path.with_name(f"{path.name}.zst"))
     monkeypatch.setattr(rollouts, "_MODULES", ())
-    (session,) = client("codex").find(world.place, None)
+    (session,) = client("codex").find(world.home, None)
     assert (session.id, session.title) == (PARENT, None)
     with pytest.raises(InputError, match=r"pip install 'segue\[zstd\]'"):
         world.plan(session, "claude")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from segue.sessions.client import Draft, SessionFile, Unit
+from segue.sessions.client import NewSession, SessionFile, SessionItem
 from segue.sessions.registry import CLIENTS
 from tests.cli.client_logs import ClaudeCode
 from tests.sessions.world import START, World
@@ -78,8 +78,8 @@ def test_gemini_shows_only_the_text_of_a_reply_whose_calls_are_not_at_its_end(wo
 def test_gemini_shows_nothing_for_results_in_a_message_of_their_own(world: World):
     calls = [{"functionCall": {"id": id, "name": "glob", "args": {}}} for id in ("a", "b")]
     results = [{"functionResponse": {"id": id, "name": "glob", "response": {"output": id}}} for id in ("b", "a")]
-    units = [Unit({"role": "model", "parts": [call]}) for call in calls]
-    units += [Unit({"role": "user", "parts": [result]}) for result in results]
-    data = CLIENTS["gemini"].writer.encode(Draft("s", tuple(units), "/w", START))
+    items = [SessionItem({"role": "model", "parts": [call]}) for call in calls]
+    items += [SessionItem({"role": "user", "parts": [result]}) for result in results]
+    data = CLIENTS["gemini"].writer.encode(NewSession("s", tuple(items), "/w", START))
     (message,) = [line for line in map(json.loads, data.splitlines()) if line.get("content") == results]
     assert message["displayContent"] == [{"text": " "}]

@@ -12,7 +12,7 @@ import pytest
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.claude import encode_folder
-from segue.sessions.client import Place, SessionFile
+from segue.sessions.client import ClientHome, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session_search import find_session, list_sessions
@@ -27,11 +27,11 @@ HERE = Path(WORK)
 def test_sessions_of_a_folder_are_listed_newest_first(world: World):
     claude, codex = world.add_recorded("claude"), world.add_recorded("codex")
     os.utime(claude.path, (2_000_000_000, 2_000_000_000))
-    listed = list_sessions(ALL, world.place, HERE)
+    listed = list_sessions(ALL, world.home, HERE)
     assert [each.id for each in listed] == [claude.id, codex.id]
     assert [each.model for each in listed] == ["claude-opus-5-5", "gpt-5.5"]
     assert all(each.title and each.title.startswith("TASK-ONE") and each.cwd == WORK for each in listed)
-    assert list_sessions(ALL, world.place, Path("/home/me/other")) == []
+    assert list_sessions(ALL, world.home, Path("/home/me/other")) == []
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_the_clients_variables_are_honoured(world: World, tmp_path: Path, client
     name = names.get(client, "x.jsonl")
     (own / folder).mkdir(parents=True)
     (own / folder / name).write_bytes((FOLDER / f"{client}.jsonl").read_bytes())
-    place = Place(world.place.home, {variable: str(own)})
-    (found,) = CLIENTS[client].find(place, HERE)
+    home = ClientHome(world.home.path, {variable: str(own)})
+    (found,) = CLIENTS[client].find(home, HERE)
     assert found.path == own / folder / name
-    assert list(CLIENTS[client].find(world.place, HERE)) == []
+    assert list(CLIENTS[client].find(world.home, HERE)) == []
 
 
 def test_an_id_its_beginning_a_path_and_words_name_a_session(world: World):
@@ -61,7 +61,7 @@ def test_an_id_its_beginning_a_path_and_words_name_a_session(world: World):
 
     def find(wanted: str | None, *clients: str) -> SessionFile:
         chosen = [CLIENTS[name] for name in clients] or ALL
-        return find_session(chosen, world.place, HERE, wanted)
+        return find_session(chosen, world.home, HERE, wanted)
 
     assert find(claude.id).id == claude.id
     assert find(codex.id[:8]).id == codex.id
@@ -76,7 +76,7 @@ def test_words_are_not_searched_in_keys(world: World, key: str):
     world.add_recorded("claude")
     world.add_recorded("codex")
     with pytest.raises(InputError, match="no session of"):
-        find_session(ALL, world.place, HERE, key)
+        find_session(ALL, world.home, HERE, key)
 
 
 @pytest.mark.parametrize("wanted", ["missing", "files command"])
@@ -85,20 +85,20 @@ def test_no_session_or_several_are_an_error(world: World, wanted: str):
     world.add_recorded("codex")
     expected = "no session of" if wanted == "missing" else "2 sessions match"
     with pytest.raises(InputError, match=expected):
-        find_session(ALL, world.place, HERE, wanted)
+        find_session(ALL, world.home, HERE, wanted)
 
 
 def test_a_file_that_is_no_session_is_refused(world: World, tmp_path: Path):
     file = tmp_path / "body.json"
     file.write_text('{"messages": []}')
     with pytest.raises(InputError, match="not a session of Claude Code or Codex"):
-        find_session([CLIENTS["claude"], CLIENTS["codex"]], world.place, HERE, str(file))
+        find_session([CLIENTS["claude"], CLIENTS["codex"]], world.home, HERE, str(file))
 
 
 def test_an_empty_home_has_no_sessions(tmp_path: Path):
-    assert list_sessions(ALL, Place(tmp_path / "nothing"), None) == []
+    assert list_sessions(ALL, ClientHome(tmp_path / "nothing"), None) == []
     with pytest.raises(InputError, match="in this folder"):
-        find_session(ALL, Place(tmp_path / "nothing"), HERE, None)
+        find_session(ALL, ClientHome(tmp_path / "nothing"), HERE, None)
 
 
 def test_a_large_session_is_listed_by_its_beginning_and_end(world: World):
@@ -107,7 +107,7 @@ def test_a_large_session_is_listed_by_its_beginning_and_end(world: World):
     data = world.load(session)
     head, _, tail = data.partition(b"\n")
     session.path.write_bytes(head + b"\n" + f"{line}\n".encode() * 500 + tail)
-    (found,) = CLIENTS["codex"].find(world.place, HERE)
+    (found,) = CLIENTS["codex"].find(world.home, HERE)
     assert (found.id, found.model) == (session.id, "gpt-5.5")
 
 
@@ -169,11 +169,11 @@ def test_stored_conversations_are_found_by_folder(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    place = Place(tmp_path, store=str(tmp_path / "store.db"))
+    home = ClientHome(tmp_path, store=str(tmp_path / "store.db"))
     with SqliteStore(tmp_path / "store.db") as store:
         ours = store.create("Ours", folder=str(here.resolve()))
         theirs = store.create("Theirs", folder=str(there.resolve()))
     client = CLIENTS["segue"]
-    assert find_session([client], place, here, None).id == ours
-    assert {session.id for session in list_sessions([client], place, None)} == {ours, theirs}
-    assert [session.cwd for session in list_sessions([client], place, there)] == [str(there.resolve())]
+    assert find_session([client], home, here, None).id == ours
+    assert {session.id for session in list_sessions([client], home, None)} == {ours, theirs}
+    assert [session.cwd for session in list_sessions([client], home, there)] == [str(there.resolve())]

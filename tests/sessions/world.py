@@ -13,10 +13,10 @@ from typing import Any
 import segue
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.canonical.blocks import ToolCall, ToolResponse, text_of
-from segue.sessions.client import Client, Place, SessionFile
+from segue.sessions.client import Client, ClientHome, SessionFile
 from segue.sessions.gemini_contents import unnest_media
-from segue.sessions.journeys import JourneyStore
-from segue.sessions.mover import Moved, Mover, Plan
+from segue.sessions.move_record import MoveRecord
+from segue.sessions.mover import MovePlan, Mover, MoveResult
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import Session, parse_session
 from tests.sessions import opencode_import
@@ -62,8 +62,8 @@ class World:
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -I {opencode_import.__file__} "$@"\n')
         program.chmod(0o700)
         environ = {"PATH": f"{program.parent}:/usr/bin:/bin", "XDG_DATA_HOME": str(folder / "data")}
-        self.place = Place(folder / "home", environ, "linux", str(folder / "history.db"))
-        self.journeys = JourneyStore(folder / "moves.db")
+        self.home = ClientHome(folder / "home", environ, "linux", str(folder / "history.db"))
+        self.record = MoveRecord(folder / "moves.db")
         self.key_file = folder / "envelope.key"
         self.key_file.touch(0o600)
         self.key_file.write_bytes(b64encode(KEYS.current))
@@ -74,7 +74,7 @@ class World:
         """Add a session of a client with this content."""
         if client == "opencode":
             return self._add_opencode(json.loads(data))
-        path = self.place.home / _PATHS[client].format(id=id, short=id[:8])
+        path = self.home.path / _PATHS[client].format(id=id, short=id[:8])
         path.parent.mkdir(parents=True, exist_ok=True)
         if client == "gemini":
             (path.parent.parent / ".project_root").write_text(WORK)
@@ -88,30 +88,30 @@ class World:
         file = self.folder / "session.json"
         file.write_text(json.dumps(value))
         opencode_import.main(file, self.folder / "data", str(self.folder))
-        found = CLIENTS["opencode"].find(self.place, None)
+        found = CLIENTS["opencode"].find(self.home, None)
         return next(session for session in found if session.id == value["info"]["id"])
 
     def add_recorded(self, client: str) -> SessionFile:
         """Add the recorded session of a client."""
         return self.add(client, (FOLDER / f"{client}.{_SUFFIXES.get(client, 'jsonl')}").read_bytes())
 
-    def plan(self, session: SessionFile, target: str) -> Plan:
+    def plan(self, session: SessionFile, target: str) -> MovePlan:
         return self._plan(self._mover(), session, target)
 
-    def move(self, session: SessionFile, target: str) -> Moved:
+    def move(self, session: SessionFile, target: str) -> MoveResult:
         mover = self._mover()
         return mover.write(self._plan(mover, session, target))
 
-    def _plan(self, mover: Mover, session: SessionFile, target: str) -> Plan:
+    def _plan(self, mover: Mover, session: SessionFile, target: str) -> MovePlan:
         cwd = str(self.folder) if target == "opencode" else WORK
         return mover.plan(CLIENTS[session.client], session, CLIENTS[target], cwd)
 
     def _mover(self) -> Mover:
         self._now += 1_000_000
-        return Mover(self.place, self.journeys, self._now, self.key_file)
+        return Mover(self.home, self.record, self._now, self.key_file)
 
     def load(self, session: SessionFile) -> bytes:
-        return CLIENTS[session.client].load(self.place, session)
+        return CLIENTS[session.client].load(self.home, session)
 
     def read(self, session: SessionFile) -> Session:
         return parse_session(CLIENTS[session.client], session, self.load(session))

@@ -21,9 +21,9 @@ from segue.cli.table import Column, write_table
 from segue.view.fit import truncate
 
 if TYPE_CHECKING:
-    from segue.sessions.client import Client, Place, SessionFile
+    from segue.sessions.client import Client, ClientHome, SessionFile
     from segue.sessions.move_report import MoveReport
-    from segue.sessions.mover import Moved, Mover, Plan
+    from segue.sessions.mover import MovePlan, Mover, MoveResult
 
 _SINGULARS = {
     "messages": "message",
@@ -89,7 +89,7 @@ def command(
         raise click.UsageError("--run can't be combined with --dry-run or --json", context)
     mover = _build_mover()
     if lists:
-        _list(mover.place, None if everywhere else _folder(), source, as_json=as_json)
+        _list(mover.home, None if everywhere else _folder(), source, as_json=as_json)
         return
     if target is None:
         raise click.UsageError(f"--to CLIENT is missing; clients: {', '.join(CLIENTS)}", context)
@@ -101,7 +101,7 @@ def command(
     if dry_run:
         _print_plan(_plan(mover, clients, to, session, is_dry=True), as_json=as_json)
         return
-    with mover.journeys.lock():
+    with mover.record.lock():
         moved = _move(mover, _plan(mover, clients, to, session), to, runs=runs, as_json=as_json)
     program = shutil.which(to.program)
     if runs and program is not None:
@@ -113,13 +113,13 @@ def command(
 def _build_mover() -> Mover:
     from platformdirs import user_data_path
 
-    from segue.sessions.client import Place
-    from segue.sessions.journeys import JourneyStore
+    from segue.sessions.client import ClientHome
+    from segue.sessions.move_record import MoveRecord
     from segue.sessions.mover import Mover
 
-    place = Place(Path.home(), os.environ, sys.platform, user_store.locate())
-    journeys = JourneyStore(user_data_path("segue", appauthor=False) / "moves.db")
-    return Mover(place, journeys, time.time_ns() // 1000)
+    home = ClientHome(Path.home(), os.environ, sys.platform, user_store.locate())
+    record = MoveRecord(user_data_path("segue", appauthor=False) / "moves.db")
+    return Mover(home, record, time.time_ns() // 1000)
 
 
 def _folder() -> Path:
@@ -128,19 +128,19 @@ def _folder() -> Path:
     return Path.cwd()
 
 
-def _plan(mover: Mover, clients: list[Client], to: Client, wanted: str | None, *, is_dry: bool = False) -> Plan:
+def _plan(mover: Mover, clients: list[Client], to: Client, wanted: str | None, *, is_dry: bool = False) -> MovePlan:
     from segue.sessions.registry import CLIENTS
     from segue.sessions.session_search import find_session
 
     folder = _folder()
-    found = find_session(clients, mover.place, folder, wanted)
+    found = find_session(clients, mover.home, folder, wanted)
     # A session that was named may be of another folder: it is resumed there.
     cwd = found.cwd if wanted is not None and found.cwd and Path(found.cwd).is_dir() else str(folder)
     plan = mover.plan(CLIENTS[found.client], found, to, cwd, is_dry=is_dry)
     return _with_version(plan, CLIENTS[found.client], plan.source.log.facts.version, "messages may be missing")
 
 
-def _with_version(plan: Plan, client: Client, version: str | None, risk: str) -> Plan:
+def _with_version(plan: MovePlan, client: Client, version: str | None, risk: str) -> MovePlan:
     """Return a plan whose report says that moves were not tested with this version of a client.
 
     A newer version is a note: most work.
@@ -172,7 +172,7 @@ def _installed_version(program: str) -> str | None:
     return next((word for word in words if word[0].isdigit() and "." in word), None)
 
 
-def _move(mover: Mover, plan: Plan, to: Client, *, runs: bool, as_json: bool) -> Moved:
+def _move(mover: Mover, plan: MovePlan, to: Client, *, runs: bool, as_json: bool) -> MoveResult:
     import msgspec
 
     program = shutil.which(to.program)
@@ -191,7 +191,7 @@ def _move(mover: Mover, plan: Plan, to: Client, *, runs: bool, as_json: bool) ->
     if as_json:
         value = {
             "from": _describe(plan.source.file),
-            "to": _describe(_refresh(to, mover.place, moved.session)),
+            "to": _describe(_refresh(to, mover.home, moved.session)),
             "command": moved.command,
             "report": moved.report.to_dict(),
         }
@@ -203,7 +203,7 @@ def _move(mover: Mover, plan: Plan, to: Client, *, runs: bool, as_json: bool) ->
     return moved
 
 
-def _print_plan(plan: Plan, *, as_json: bool) -> None:
+def _print_plan(plan: MovePlan, *, as_json: bool) -> None:
     import msgspec
 
     if as_json:
@@ -235,9 +235,9 @@ def _print_report(file: SessionFile, to: Client, report: MoveReport) -> None:
         streams.print_message(f"note: {note}")
 
 
-def _refresh(client: Client, place: Place, file: SessionFile) -> SessionFile:
+def _refresh(client: Client, home: ClientHome, file: SessionFile) -> SessionFile:
     """Return a session as it is now: the record of moves has neither its title nor its time."""
-    return next((each for each in client.find(place, None) if each.id == file.id), file)
+    return next((each for each in client.find(home, None) if each.id == file.id), file)
 
 
 def _describe(file: SessionFile) -> dict[str, Any]:
@@ -248,14 +248,14 @@ def _describe(file: SessionFile) -> dict[str, Any]:
     return {**msgspec.structs.asdict(file), "path": str(file.path), "updated": format_time(file.updated)}
 
 
-def _list(place: Place, folder: Path | None, source: str | None, *, as_json: bool) -> None:
+def _list(home: ClientHome, folder: Path | None, source: str | None, *, as_json: bool) -> None:
     import msgspec
 
     from segue.sessions.registry import CLIENTS, find_client
     from segue.sessions.session_search import list_sessions
 
     clients = [find_client(source, "--from")] if source else list(CLIENTS.values())
-    sessions = list_sessions(clients, place, folder)
+    sessions = list_sessions(clients, home, folder)
     if as_json:
         streams.write(msgspec.json.encode([_describe(each) for each in sessions]), b"\n")
         return

@@ -69,7 +69,7 @@ def result_unit(call_id: object, content: list[dict[str, Any]], *, is_error: boo
 
 
 def normalize_unit(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a unit in the one form in which it is read back."""
+    """Return an item in the one form in which it is read back."""
     (block,) = value["content"]
     return {"role": value["role"], "content": [_normalize(block)]}
 

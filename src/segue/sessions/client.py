@@ -1,7 +1,7 @@
 """`Client`: finds, reads and writes the sessions of a coding client; one subclass for each client.
 
-A session is read into a body of the client's own API, and written from `Unit`s of that API. No client overwrites a file
-that it did not create: a session is new, or grows at its end.
+A session is read into a body of the client's own API, and written from `SessionItem`s of that API. No client overwrites
+a file that it did not create: a session is new, or grows at its end.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from msgspec import Struct
 from segue.canonical.blocks import Block
 from segue.sessions import files
 from segue.sessions.files import Fingerprint
-from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.parsed_log import LogLine, ParsedLog
 
 CANONICAL = "segue"
-"""In place of an API: units are messages in their canonical form."""
+"""In place of an API: items are messages in their canonical form."""
 REASONING_REMOVED = "reasoning of another client removed; it is restored when the session is moved back"
 """A line of the report of a move."""
 
@@ -29,16 +29,16 @@ MARK_KEY = "segue"
 """Marks a message or text that segue added."""
 PARENT_KEY = "segueParent"
 """Names the session that this one was moved from, as `CLIENT:ID`."""
-SEAL_KEY = "segueSeal"
-"""Has a seal: the journey of the session."""
+SIGNED_COPY_KEY = "segueSeal"
+"""Has a signed copy of the conversation that the session is from."""
 
 
-class Place(Struct, frozen=True):
+class ClientHome(Struct, frozen=True):
     """Where the clients of a user keep their files: the home folder, the variables, and the platform (as in `sys`).
 
     `store` is the location of segue's own store."""
 
-    home: Path
+    path: Path
     environ: Mapping[str, str] = {}
     platform: str = "linux"
     store: str = ""
@@ -47,8 +47,8 @@ class Place(Struct, frozen=True):
         """Return the folder named by a variable; without it, a folder below the home."""
         named = self.environ.get(variable)
         if not named:
-            return self.home.joinpath(*default)
-        return self.home / named[2:] if named.startswith("~/") else Path(named)
+            return self.path.joinpath(*default)
+        return self.path / named[2:] if named.startswith("~/") else Path(named)
 
     def is_same_folder(self, recorded: str | None, cwd: str) -> bool:
         """Return whether a path that a client recorded is this folder. On Windows, case and slashes do not matter."""
@@ -73,7 +73,7 @@ class SessionFile(Struct, frozen=True):
     messages: int | None = None
 
 
-class Unit(Struct, frozen=True):
+class SessionItem(Struct, frozen=True):
     """A piece of a session in the client's API: a message with one block, or an item. `synthetic`: segue added it."""
 
     value: Mapping[str, Any]
@@ -81,15 +81,15 @@ class Unit(Struct, frozen=True):
     synthetic: bool = False
 
 
-class Draft(Struct, frozen=True):
-    """What is written: the units of a new session, or those added to one. `now` is in microseconds since 1970.
+class NewSession(Struct, frozen=True):
+    """What is written: the items of a new session, or those added to one. `now` is in microseconds since 1970.
 
     `model` is the client's own last model, if any, and `provider` that of it. `parent` names the session that this one
-    continues, as `CLIENT:ID`. `seal` is written with the units, under the key `SEAL_KEY`.
+    continues, as `CLIENT:ID`. `signed_copy` is written with the items, under the key `SIGNED_COPY_KEY`.
     """
 
     id: str
-    units: tuple[Unit, ...]
+    items: tuple[SessionItem, ...]
     cwd: str
     now: int
     title: str | None = None
@@ -97,17 +97,17 @@ class Draft(Struct, frozen=True):
     provider: str | None = None
     git_branch: str | None = None
     parent: str | None = None
-    seal: str | None = None
+    signed_copy: str | None = None
 
 
 class Reader(Protocol):
     """A module that reads the sessions of a client."""
 
-    def is_line(self, line: Line) -> bool:
+    def is_line(self, line: LogLine) -> bool:
         """Return whether a line is from a session of this client."""
         ...
 
-    def parse_log(self, lines: list[Line]) -> ParsedLog:
+    def parse_log(self, lines: list[LogLine]) -> ParsedLog:
         """Return the body with which the client would continue; `InputError` if there are no messages."""
         ...
 
@@ -115,15 +115,15 @@ class Reader(Protocol):
 class Writer(Protocol):
     """Writes the sessions of a client."""
 
-    def encode(self, draft: Draft) -> bytes:
+    def encode(self, draft: NewSession) -> bytes:
         """Return the content of a new session."""
         ...
 
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
-        """Return the bytes that add the draft's units to a session with this content."""
+    def encode_more(self, data: bytes, draft: NewSession) -> bytes:
+        """Return the bytes that add the draft's items to a session with this content."""
         ...
 
-    def copy(self, data: bytes, draft: Draft) -> bytes:
+    def copy(self, data: bytes, draft: NewSession) -> bytes:
         """Return a copy of a session's content with the id and the parent of the draft."""
         ...
 
@@ -131,10 +131,10 @@ class Writer(Protocol):
 class Client(ABC):
     """A coding client, and what reads and writes its sessions.
 
-    `api` is the API whose bodies `reader` returns and whose units `writer` takes.
+    `api` is the API whose bodies `reader` returns and whose items `writer` takes.
 
     `kind` is the `ParsedLog.kind` of its sessions; `tested_versions` are those with which moves were tested.
-    `max_seal` is the size of the largest seal that its sessions have room for.
+    `max_signed_copy` is the size of the largest signed copy that its sessions have room for.
     """
 
     name: ClassVar[str]
@@ -145,7 +145,7 @@ class Client(ABC):
     reader: ClassVar[Reader]
     writer: ClassVar[Writer]
     tested_versions: ClassVar[tuple[str, ...]]
-    max_seal: ClassVar[int] = 8 * 2**20
+    max_signed_copy: ClassVar[int] = 8 * 2**20
 
     def is_file_name(self, name: str) -> bool:
         """Return whether a file is a session of this client by its name: one whose content does not show it."""
@@ -156,7 +156,7 @@ class Client(ABC):
         return None
 
     @abstractmethod
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
         """Yield the sessions of a folder, or all sessions, in no order."""
 
     @abstractmethod
@@ -168,10 +168,10 @@ class Client(ABC):
         return str(uuid4())
 
     @abstractmethod
-    def locate(self, place: Place, draft: Draft) -> Path:
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
         """Return the path for a new session; nothing is created."""
 
-    def complete(self, place: Place, draft: Draft) -> Draft:
+    def complete(self, home: ClientHome, draft: NewSession) -> NewSession:
         """Return the draft of a new session with what the client's settings say about the model."""
         return draft
 
@@ -192,7 +192,7 @@ class Client(ABC):
         """Return the command that resumes a session."""
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a unit in the form in which it is read back after a write, for comparison."""
+        """Return an item in the form in which it is read back after a write, for comparison."""
         return value
 
     def find_unsupported(self, block: Block, source: str) -> str | None:
@@ -202,11 +202,11 @@ class Client(ABC):
         """
         return None
 
-    def find_warnings(self, place: Place, cwd: str) -> tuple[str, ...]:
+    def find_warnings(self, home: ClientHome, cwd: str) -> tuple[str, ...]:
         """Return warnings about a new session in this folder, for the report."""
         return ()
 
-    def read_servers(self, place: Place, cwd: str) -> tuple[str, ...]:
+    def read_servers(self, home: ClientHome, cwd: str) -> tuple[str, ...]:
         """Return the names of the user's MCP servers, if the names of their tools do not show where they end."""
         return ()
 
@@ -214,25 +214,25 @@ class Client(ABC):
         """Return a block in the form that sessions have for it."""
         return block
 
-    def is_open(self, place: Place, session: SessionFile) -> bool:
+    def is_open(self, home: ClientHome, session: SessionFile) -> bool:
         """Return whether a running client has this session open; False if that can't be determined."""
         return files.is_open_file(session.path)
 
-    def load(self, place: Place, session: SessionFile) -> bytes:
+    def load(self, home: ClientHome, session: SessionFile) -> bytes:
         """Return the content of a session."""
         return files.read(session.path)
 
-    def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
+    def create(self, home: ClientHome, draft: NewSession, data: bytes) -> SessionFile:
         """Write a new session."""
-        path = self.locate(place, draft)
+        path = self.locate(home, draft)
         files.create(path, data)
         return SessionFile(self.name, draft.id, path, draft.cwd, draft.now, len(data), draft.title, draft.model)
 
-    def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
+    def extend(self, home: ClientHome, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
         """Append to a session that has not changed since its fingerprint was taken."""
         files.append(session.path, expected, data)
 
-    def remove(self, place: Place, session: SessionFile) -> None:
+    def remove(self, home: ClientHome, session: SessionFile) -> None:
         """Remove a session that was just created."""
         session.path.unlink(missing_ok=True)
 

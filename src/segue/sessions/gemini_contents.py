@@ -1,4 +1,4 @@
-"""Contents of the Gemini API as Gemini CLI and Qwen Code store them, and as segue's units have them."""
+"""Contents of the Gemini API as Gemini CLI and Qwen Code store them, and as segue's items have them."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ def text_of(parts: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def strip_placeholder(unit: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a unit without the placeholder of a signature."""
+def strip_placeholder(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item without the placeholder of a signature."""
     parts = [
         {key: value for key, value in part.items() if key != _SIGNATURE or value != _PLACEHOLDER}
-        for part in unit["parts"]
+        for part in item["parts"]
     ]
-    return {**unit, "parts": parts}
+    return {**item, "parts": parts}
 
 
-def strip_names(unit: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a unit without the names of its media, which Gemini CLI refuses to send."""
+def strip_names(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item without the names of its media, which Gemini CLI refuses to send."""
     parts: list[dict[str, Any]] = []
-    for part in unit["parts"]:
+    for part in item["parts"]:
         response = response_of(part)
         if "parts" in response:
             inner = [_without_name(object_of(media)) for media in list_of(response["parts"])]
             part = {**part, "functionResponse": {**response, "parts": inner}}
         parts.append(_without_name(part))
-    return {**unit, "parts": parts}
+    return {**item, "parts": parts}
 
 
 def _without_name(part: dict[str, Any]) -> dict[str, Any]:

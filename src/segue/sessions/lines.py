@@ -10,7 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import PARENT_KEY, SEAL_KEY, Draft, Unit
+from segue.sessions.client import PARENT_KEY, SIGNED_COPY_KEY, NewSession, SessionItem
 from segue.sessions.parsed_log import find_bad_name
 from segue.store.base import format_time
 
@@ -18,20 +18,22 @@ from segue.store.base import format_time
 class LineWriter(ABC):
     """Yields the lines of a draft. `before` are those of the session that it is added to; None for a new session.
 
-    `version` is the version of the client that is written into the lines. `_parent` and `_seal` are fields for a line:
-    empty if the draft has none.
+    `version` is the version of the client that is written into the lines. `_parent` and `_signed_copy` are fields for a
+    line: empty if the draft has none.
     """
 
     version: ClassVar[str]
 
-    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+    def __init__(self, draft: NewSession, before: list[dict[str, Any]] | None = None) -> None:
         self._draft = draft
         self._is_new = before is None
         self._before = before or []
-        self._at = next((unit.at for unit in draft.units if unit.at is not None), draft.now)
+        self._at = next((item.at for item in draft.items if item.at is not None), draft.now)
         self._number = 0
         self._parent: dict[str, Any] = {PARENT_KEY: draft.parent} if draft.parent is not None else {}
-        self._seal: dict[str, Any] = {SEAL_KEY: draft.seal} if draft.seal is not None else {}
+        self._signed_copy: dict[str, Any] = (
+            {SIGNED_COPY_KEY: draft.signed_copy} if draft.signed_copy is not None else {}
+        )
 
     @abstractmethod
     def lines(self) -> Iterator[dict[str, Any]]:
@@ -42,26 +44,26 @@ class LineWriter(ABC):
         """Return the lines before with the id, the folder and the parent of the draft; they may be changed."""
 
     @classmethod
-    def encode(cls, draft: Draft) -> bytes:
+    def encode(cls, draft: NewSession) -> bytes:
         return encode_lines(cls(draft).lines())
 
     @classmethod
-    def encode_more(cls, data: bytes, draft: Draft) -> bytes:
+    def encode_more(cls, data: bytes, draft: NewSession) -> bytes:
         # On a line of their own if the last line is not ended.
         separator = b"" if not data or data.endswith(b"\n") else b"\n"
         return separator + encode_lines(cls(draft, decode_lines(data)).lines())
 
     @classmethod
-    def copy(cls, data: bytes, draft: Draft) -> bytes:
+    def copy(cls, data: bytes, draft: NewSession) -> bytes:
         return encode_lines(cls(draft, decode_lines(data)).renamed_lines())
 
     @property
     def _time(self) -> str:
         return format_time(self._at)
 
-    def _set_time(self, unit: Unit) -> None:
-        """Set the time of the next lines: that of a unit, but never an earlier one."""
-        self._at = max(self._at, unit.at or self._at)
+    def _set_time(self, item: SessionItem) -> None:
+        """Set the time of the next lines: that of an item, but never an earlier one."""
+        self._at = max(self._at, item.at or self._at)
 
     def _make_id(self) -> str:
         """Return the next id: the same ones each time that a draft is written."""

@@ -15,7 +15,7 @@ import msgspec
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions.client import Client
-from segue.sessions.parsed_log import Line, ParsedLog, find_bad_name
+from segue.sessions.parsed_log import LogLine, ParsedLog, find_bad_name
 from segue.sessions.registry import CLIENTS
 
 _BODY_KEYS = frozenset({"messages", "input", "contents"})
@@ -46,17 +46,17 @@ def detect_client(data: bytes) -> Client | None:
     return _find_client(lines or [])
 
 
-def _find_client(lines: list[Line]) -> Client | None:
+def _find_client(lines: list[LogLine]) -> Client | None:
     return next((client for client in CLIENTS.values() if any(map(client.reader.is_line, lines))), None)
 
 
 def _parse_log(
-    data: bytes, lines: list[Line] | None, source: str | None, *, cut_off: bool
+    data: bytes, lines: list[LogLine] | None, source: str | None, *, cut_off: bool
 ) -> ParsedLog | dict[str, Any]:
     if lines is None:
         value = parse_json(data)[0]
         if not isinstance(value, dict):
-            return _wrap_messages([Line(0, item) for item in _message_list(value)], source)
+            return _wrap_messages([LogLine(0, item) for item in _message_list(value)], source)
         if "segue" in value:
             return cast("dict[str, Any]", value)
         lines = [_make_line(1, cast("dict[str, Any]", value))]
@@ -83,7 +83,7 @@ def add_line_number(error: InputError, log: ParsedLog) -> InputError:
     return InputError(error.message, path=f"line {log.line_numbers[index]}: {error.path}")
 
 
-def _parse_lines(data: bytes) -> tuple[list[Line] | None, int | None]:
+def _parse_lines(data: bytes) -> tuple[list[LogLine] | None, int | None]:
     """Parse JSON lines: return their objects, and the number of the last line if it is cut off.
 
     The objects are None for a single JSON value. The last line is cut off in a log that is still being written.
@@ -91,7 +91,7 @@ def _parse_lines(data: bytes) -> tuple[list[Line] | None, int | None]:
     rows = [(number, row) for number, row in enumerate(data.split(b"\n"), 1) if row.strip()]
     if len(rows) < 2 or not _is_json_object(rows[0][1]):
         return None, None
-    lines: list[Line] = []
+    lines: list[LogLine] = []
     for number, row in rows:
         try:
             value = parse_json(row)[0]
@@ -105,10 +105,10 @@ def _parse_lines(data: bytes) -> tuple[list[Line] | None, int | None]:
     return lines, None
 
 
-def _make_line(number: int, value: dict[str, Any]) -> Line:
+def _make_line(number: int, value: dict[str, Any]) -> LogLine:
     if (key := find_bad_name(value)) is not None:
         raise InputError(f"expected a string, not a {type(value[key]).__name__}", path=f"line {number}: {key}")
-    return Line(number, value)
+    return LogLine(number, value)
 
 
 def _is_json_object(row: bytes) -> bool:
@@ -127,7 +127,7 @@ def _message_list(value: object) -> list[Mapping[str, Any]]:
     return cast("list[Mapping[str, Any]]", items)
 
 
-def _wrap_messages(lines: list[Line], source: str | None) -> ParsedLog:
+def _wrap_messages(lines: list[LogLine], source: str | None) -> ParsedLog:
     """Wrap bare messages into a body: Chat messages, Gemini contents or Responses items."""
     values = [line.value for line in lines]
     unknown = next((line for line in lines if not {"role", "type"} & line.value.keys()), None)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from segue.canonical.blocks import Media, Thinking, ToolCall, ToolResponse
 from segue.sessions.client import REASONING_REMOVED, Client
 from segue.sessions.rendering import Rendering
-from segue.sessions.session import Entry, Session
+from segue.sessions.session import Session, SessionMessage
 
 Action = Literal[
     "created",  # a new session was written
@@ -85,13 +85,13 @@ def build_report(source: Session, target: Client, action: Action, rendering: Ren
     if rendering.envelopes:
         lost.append(ReportLine("reasoning sealed by segue's gateway removed", rendering.envelopes))
     lost += [ReportLine(what, count) for what, count in rendering.removed.items()]
-    synthetic = sum(unit.synthetic for unit in rendering.units)
+    synthetic = sum(item.synthetic for item in rendering.items)
     if synthetic:
         changed.append(ReportLine("text added at the end, where the last reply is missing", synthetic))
     return MoveReport(action, tuple(_count(rendering.entries)), tuple(changed), tuple(lost + dropped))
 
 
-def _count(entries: Sequence[Entry]) -> list[ReportLine]:
+def _count(entries: Sequence[SessionMessage]) -> list[ReportLine]:
     counts: Counter[str] = Counter()
     for entry in entries:
         counts["messages"] += 1
@@ -109,7 +109,7 @@ def _count(entries: Sequence[Entry]) -> list[ReportLine]:
     return [ReportLine(what, count) for what, count in counts.items() if count]
 
 
-def _count_thoughts(entries: Sequence[Entry], target: Client) -> int:
+def _count_thoughts(entries: Sequence[SessionMessage], target: Client) -> int:
     return sum(
         isinstance(block, Thinking)
         for entry in entries

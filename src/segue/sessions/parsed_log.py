@@ -29,7 +29,7 @@ _NAME_KEYS = (
 )
 
 
-class Line(Struct, frozen=True):
+class LogLine(Struct, frozen=True):
     """One line of a file, by its number from 1."""
 
     number: int

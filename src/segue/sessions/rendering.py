@@ -1,6 +1,6 @@
-"""Renders messages of any clients as the units of one client's session: valid, paired, with its own tools.
+"""Renders messages of any clients as the items of one client's session: valid, paired, with its own tools.
 
-The result ends on a reply. Units that segue added are `synthetic`.
+The result ends on a reply. Items that segue added are `synthetic`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from segue.canonical.envelope import is_envelope
 from segue.canonical.history import History
 from segue.canonical.json import encode_json_sorted
 from segue.render.report import Finding, Report
-from segue.sessions.client import CANONICAL, Client, Unit
-from segue.sessions.session import Entry, list_key
+from segue.sessions.client import CANONICAL, Client, SessionItem
+from segue.sessions.session import SessionMessage, list_key
 from segue.sessions.translation import Translator
 
 CLOSING_TEXT = "The session was interrupted before a reply."
@@ -33,15 +33,15 @@ _MAX_ID = 64
 
 
 class Rendering(Struct, frozen=True):
-    """The units, the messages that they are from, and what was changed or lost on the way.
+    """The items, the messages that they are from, and what was changed or lost on the way.
 
     `renamed` (old and new name) and `kept` are tools with their counts. `envelopes` counts reasoning that only segue's
     gateway can open, which was removed. `result_ids` are pairs of canonical and written id of all results. `removed` is
     content that the client's sessions have no place for, with its count.
     """
 
-    units: tuple[Unit, ...]
-    entries: Sequence[Entry]
+    items: tuple[SessionItem, ...]
+    entries: Sequence[SessionMessage]
     findings: Sequence[Finding]
     renamed: Counter[tuple[str, str]]
     kept: Counter[str]
@@ -51,20 +51,20 @@ class Rendering(Struct, frozen=True):
 
 
 def render_session(
-    client: Client, entries: Sequence[Entry], cwd: str | None, servers: Collection[str] = ()
+    client: Client, entries: Sequence[SessionMessage], cwd: str | None, servers: Collection[str] = ()
 ) -> Rendering:
     """Render a whole session, closed by a reply. `servers` are the names of MCP servers that are known."""
     rendering = _render(client, entries, cwd, servers)
-    units = rendering.units
-    if client.api != CANONICAL and units and not is_reply(units[-1], client.api):
-        closing = Unit(text_unit(client.api, "assistant", CLOSING_TEXT), units[-1].at, synthetic=True)
-        units = (*units, closing)
-    return msgspec.structs.replace(rendering, units=units)
+    items = rendering.items
+    if client.api != CANONICAL and items and not is_reply(items[-1], client.api):
+        closing = SessionItem(text_item(client.api, "assistant", CLOSING_TEXT), items[-1].at, synthetic=True)
+        items = (*items, closing)
+    return msgspec.structs.replace(rendering, items=items)
 
 
 def render_more(
     client: Client,
-    entries: Sequence[Entry],
+    entries: Sequence[SessionMessage],
     done: int,
     open_calls: Collection[str],
     cwd: str | None,
@@ -76,15 +76,15 @@ def render_more(
     """
     before = _render(client, entries[:done], cwd, servers)
     open_ids = {projected for call_id, projected in before.result_ids if call_id in open_calls}
-    known = Counter(_key(unit) for unit in before.units if result_id(unit.value) not in open_ids)
+    known = Counter(_key(item) for item in before.items if result_id(item.value) not in open_ids)
     whole = render_session(client, entries, cwd, servers)
-    added: list[Unit] = []
-    for unit in whole.units:
-        key = _key(unit)
+    added: list[SessionItem] = []
+    for item in whole.items:
+        key = _key(item)
         if known[key]:
             known[key] -= 1
         else:
-            added.append(unit)
+            added.append(item)
     return Rendering(
         tuple(added),
         entries[done:],
@@ -108,11 +108,11 @@ def _new_findings(findings: Sequence[Finding], before: Sequence[Finding]) -> lis
     return new
 
 
-def _key(unit: Unit) -> bytes:
-    return encode_json_sorted(unit.value)
+def _key(item: SessionItem) -> bytes:
+    return encode_json_sorted(item.value)
 
 
-def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: Collection[str]) -> Rendering:
+def _render(client: Client, entries: Sequence[SessionMessage], cwd: str | None, servers: Collection[str]) -> Rendering:
     renamed: Counter[tuple[str, str]] = Counter()
     kept: Counter[str] = Counter()
     removed: Counter[str] = Counter()
@@ -137,17 +137,17 @@ def _render(client: Client, entries: Sequence[Entry], cwd: str | None, servers: 
     if client.api == CANONICAL:
         encoded = [encode_value(message) for message in chat.messages]
         times = [entry.at for entry in entries] if len(entries) == len(encoded) else [None] * len(encoded)
-        units = tuple(Unit(value, at) for value, at in zip(encoded, times, strict=True))
-        return Rendering(units, entries, (), renamed, kept, envelopes)
+        items = tuple(SessionItem(value, at) for value, at in zip(encoded, times, strict=True))
+        return Rendering(items, entries, (), renamed, kept, envelopes)
     chat.add_user(_END_TEXT)
     # No model is passed: some bind reasoning to the client's instructions, which are not available here.
     rendered = chat.render(cast("Api", client.api))
-    units = list(split_body(rendered.body, client.api))
-    last = units.pop()
+    items = list(split_body(rendered.body, client.api))
+    last = items.pop()
     if _END_TEXT not in str(last):
         raise AssertionError("the renderer moved the last message")
     times = _Times(entries, rendered.report)
-    written = tuple(Unit(unit, times.find(unit)) for unit in units if not _is_blank(unit, client.api))
+    written = tuple(SessionItem(item, times.find(item)) for item in items if not _is_blank(item, client.api))
     report = rendered.report
     return Rendering(written, entries, report.findings, renamed, kept, envelopes, report.emitted_results, removed)
 
@@ -199,11 +199,11 @@ def _is_sealed(block: Block) -> bool:
     return isinstance(block, Thinking) and (is_envelope(block.signature) or is_envelope(block.encrypted))
 
 
-# --------------------------------------------------------------------------------------------------------------- units
+# --------------------------------------------------------------------------------------------------------------- items
 
 
 def split_body(body: Mapping[str, Any], api: str) -> Iterator[dict[str, Any]]:
-    """Yield the units of a body: each block or part of a message as a message of its own, or each item."""
+    """Yield the items of a body: each block or part of a message as a message of its own, or each item."""
     part_key = _PART_KEYS.get(api)
     for item in cast("list[dict[str, Any]]", body[list_key(body)]):
         if part_key is None:
@@ -216,9 +216,9 @@ def split_body(body: Mapping[str, Any], api: str) -> Iterator[dict[str, Any]]:
             yield {**item, part_key: [part]}
 
 
-def _is_blank(unit: Mapping[str, Any], api: str) -> bool:
-    """Return whether a unit is only white space. Split from its message, it would be an empty message."""
-    content = unit.get(_PART_KEYS.get(api, "content"))
+def _is_blank(item: Mapping[str, Any], api: str) -> bool:
+    """Return whether an item is only white space. Split from its message, it would be an empty message."""
+    content = item.get(_PART_KEYS.get(api, "content"))
     parts = [{"text": content}] if isinstance(content, str) else _parts(content)
     return bool(parts) and all(isinstance(text := part.get("text"), str) and not text.strip() for part in parts)
 
@@ -226,8 +226,8 @@ def _is_blank(unit: Mapping[str, Any], api: str) -> bool:
 _PART_KEYS = {"anthropic": "content", "gemini": "parts"}
 
 
-def text_unit(api: str, role: str, text: str) -> dict[str, Any]:
-    """Return a text as a unit of an API."""
+def text_item(api: str, role: str, text: str) -> dict[str, Any]:
+    """Return a text as an item of an API."""
     return _TEXT_UNITS[api](role, text)
 
 
@@ -238,9 +238,9 @@ _TEXT_UNITS: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
 }
 
 
-def is_reply(unit: Unit, api: str) -> bool:
-    """Return whether a unit is text of the model."""
-    value = unit.value
+def is_reply(item: SessionItem, api: str) -> bool:
+    """Return whether an item is text of the model."""
+    value = item.value
     if value.get("role") not in ("assistant", "model"):
         return False
     part_key = _PART_KEYS.get(api)
@@ -248,7 +248,7 @@ def is_reply(unit: Unit, api: str) -> bool:
 
 
 def result_id(value: Mapping[str, Any]) -> str | None:
-    """Return the id of the call that a unit is the result of; None if it is not a result."""
+    """Return the id of the call that an item is the result of; None if it is not a result."""
     if str(value.get("type")).endswith("_output"):
         return value.get("call_id")
     parts = chain(_parts(value.get("content")), _parts(value.get("parts")))
@@ -265,7 +265,7 @@ def _parts(value: object) -> list[dict[str, Any]]:
 
 
 def call_id(value: Mapping[str, Any]) -> str | None:
-    """Return the id of the call that a unit is; None if it is not a call."""
+    """Return the id of the call that an item is; None if it is not a call."""
     if str(value.get("type")).endswith("_call"):
         return value.get("call_id")
     for part in chain(_parts(value.get("content")), _parts(value.get("parts"))):
@@ -277,9 +277,9 @@ def call_id(value: Mapping[str, Any]) -> str | None:
 
 
 class _Times:
-    """The times of units, found by the id of their call, or by their text."""
+    """The times of items, found by the id of their call, or by their text."""
 
-    def __init__(self, entries: Sequence[Entry], report: Report) -> None:
+    def __init__(self, entries: Sequence[SessionMessage], report: Report) -> None:
         calls, results = dict(report.emitted_calls), dict(report.emitted_results)
         self._calls: dict[str | None, int | None] = {}
         self._results: dict[str | None, int | None] = {}

@@ -19,9 +19,9 @@ from segue.canonical.codec import VERSION, decode_message, encode_value
 from segue.canonical.history import History
 from segue.canonical.json import encode_json, parse_json
 from segue.errors import InputError, StoreError
-from segue.sessions.client import CANONICAL, Client, Draft, Place, SessionFile
+from segue.sessions.client import CANONICAL, Client, ClientHome, NewSession, SessionFile
 from segue.sessions.files import Fingerprint
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts
 from segue.store import display_location, open_store, resolve_file
 from segue.store.base import ConversationStore, ConversationSummary, StoredEvent, format_time, parse_time
 from segue.store.conversation_events import conversation_events, message_event
@@ -36,24 +36,24 @@ _MAX_LISTED = 1000
 class _Export:
     """Reads no lines, and writes what `segue export --format json` prints."""
 
-    def is_line(self, line: Line) -> bool:
+    def is_line(self, line: LogLine) -> bool:
         return False
 
-    def parse_log(self, lines: list[Line]) -> ParsedLog:
+    def parse_log(self, lines: list[LogLine]) -> ParsedLog:
         raise InputError("an export of segue is one JSON value, not lines")
 
-    def encode(self, draft: Draft) -> bytes:
+    def encode(self, draft: NewSession) -> bytes:
         chat = Conversation()
         chat.state.history = History(_messages(draft))
         # The settings come before the messages.
         events = conversation_events(chat)
-        return _encode(draft.id, events, fill_times([None, *(unit.at for unit in draft.units)], len(events)))
+        return _encode(draft.id, events, fill_times([None, *(item.at for item in draft.items)], len(events)))
 
-    def encode_more(self, data: bytes, draft: Draft) -> bytes:
+    def encode_more(self, data: bytes, draft: NewSession) -> bytes:
         events = [message_event(message) for message in _messages(draft)]
-        return _encode(draft.id, events, fill_times([unit.at for unit in draft.units], len(events)))
+        return _encode(draft.id, events, fill_times([item.at for item in draft.items], len(events)))
 
-    def copy(self, data: bytes, draft: Draft) -> bytes:
+    def copy(self, data: bytes, draft: NewSession) -> bytes:
         return encode_json({**msgspec.json.decode(data), "id": draft.id})
 
 
@@ -65,7 +65,7 @@ class SegueStore(Client):
     program = "segue"
     reader = writer = _Export()
     tested_versions = ()
-    max_seal = 0
+    max_signed_copy = 0
 
     def parse_bytes(self, data: bytes) -> ParsedLog:
         envelope = parse_json(data)[0]
@@ -80,17 +80,17 @@ class SegueStore(Client):
         }
         return ParsedLog(self.kind, body, facts=SessionFacts(fields.get("id"), name=state.title))
 
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
         """Yield the latest conversations of a folder, or of all folders."""
-        if not _exists(place):
+        if not _exists(home):
             return
         try:
-            with _open(place) as store:
+            with _open(home) as store:
                 found = store.list(_MAX_LISTED, folder=None if cwd is None else os.path.realpath(cwd))
         except InputError:
             # A store that can't be read must not hide the sessions of other clients.
             return
-        yield from (_describe(place, summary) for summary in found)
+        yield from (_describe(home, summary) for summary in found)
 
     def describe(self, path: Path) -> SessionFile:
         raise InputError("a stored conversation has no file of its own", path=str(path))
@@ -98,8 +98,8 @@ class SegueStore(Client):
     def new_id(self, now: int) -> str:
         return new_id(now)
 
-    def locate(self, place: Place, draft: Draft) -> Path:
-        return _locate(place)
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
+        return _locate(home)
 
     def join(self, before: bytes, more: bytes) -> bytes:
         if not before:
@@ -114,67 +114,67 @@ class SegueStore(Client):
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "chat", "-s", session.id)
 
-    def is_open(self, place: Place, session: SessionFile) -> bool:
-        with _open(place) as store:
+    def is_open(self, home: ClientHome, session: SessionFile) -> bool:
+        with _open(home) as store:
             return store.lease(session.id) is not None
 
-    def load(self, place: Place, session: SessionFile) -> bytes:
-        if not _exists(place):
-            raise InputError("the store does not exist", path=str(_locate(place)))
-        with _open(place) as store:
+    def load(self, home: ClientHome, session: SessionFile) -> bytes:
+        if not _exists(home):
+            raise InputError("the store does not exist", path=str(_locate(home)))
+        with _open(home) as store:
             return b"".join(dump_events(store.get(session.id), store.events(session.id)))
 
-    def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
+    def create(self, home: ClientHome, draft: NewSession, data: bytes) -> SessionFile:
         events, at = _decode(data)
         times = fill_times(at, len(events))
-        with _open(place) as store:
+        with _open(home) as store:
             first = times[0] if times else None
             folder = os.path.realpath(draft.cwd)
             store.create(draft.title, draft.id, at=first, events=events, times=times, folder=folder)
-            return _describe(place, store.get(draft.id))
+            return _describe(home, store.get(draft.id))
 
-    def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
+    def extend(self, home: ClientHome, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
         events, at = _decode(data)
-        with _open(place) as store:
+        with _open(home) as store:
             summary = store.get(session.id)
             if not expected.matches(b"".join(dump_events(summary, store.events(session.id)))):
                 raise InputError("the conversation was changed; nothing was written", path=session.id)
             store.append(session.id, summary.seq, events, at=fill_times(at, len(events)))
 
-    def remove(self, place: Place, session: SessionFile) -> None:
-        with _open(place) as store:
+    def remove(self, home: ClientHome, session: SessionFile) -> None:
+        with _open(home) as store:
             store.delete(session.id)
 
 
-def _locate(place: Place) -> Path:
+def _locate(home: ClientHome) -> Path:
     """Return the file of the store; for a server, which has none, its address without user name and password."""
-    return Path(display_location(place.store))
+    return Path(display_location(home.store))
 
 
-def _exists(place: Place) -> bool:
-    file = resolve_file(place.store) if place.store else None
-    return bool(place.store) and (file is None or file.exists())
+def _exists(home: ClientHome) -> bool:
+    file = resolve_file(home.store) if home.store else None
+    return bool(home.store) and (file is None or file.exists())
 
 
 @contextmanager
-def _open(place: Place) -> Generator[ConversationStore]:
+def _open(home: ClientHome) -> Generator[ConversationStore]:
     """Open the user's store; a `StoreError` becomes an `InputError`."""
     try:
-        with open_store(place.store) as store:
+        with open_store(home.store) as store:
             yield store
     except StoreError as error:
         raise InputError(str(error), path="store") from None
 
 
-def _describe(place: Place, summary: ConversationSummary) -> SessionFile:
+def _describe(home: ClientHome, summary: ConversationSummary) -> SessionFile:
     title = summary.title or summary.opening
-    path = _locate(place)
+    path = _locate(home)
     fields = (summary.folder, summary.updated, 0, title, summary.model, summary.messages)
     return SessionFile("segue", summary.id, path, *fields)
 
 
-def _messages(draft: Draft) -> list[Message]:
-    return [decode_message(unit.value, f"messages[{number}]") for number, unit in enumerate(draft.units)]
+def _messages(draft: NewSession) -> list[Message]:
+    return [decode_message(item.value, f"messages[{number}]") for number, item in enumerate(draft.items)]
 
 
 def _encode(id: str, events: Sequence[Event], times: Sequence[int] | None) -> bytes:

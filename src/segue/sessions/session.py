@@ -27,7 +27,7 @@ LIST_KEYS = ("messages", "input", "contents")
 """The keys of the list of messages or items in a body, by API."""
 
 
-class Entry(Struct, frozen=True):
+class SessionMessage(Struct, frozen=True):
     """A message, the client whose session it was first in, its time in microseconds since 1970, and the session's
     model at that time, if known."""
 
@@ -43,7 +43,7 @@ class Session(Struct, frozen=True):
     file: SessionFile
     data: bytes
     log: ParsedLog
-    entries: tuple[Entry, ...]
+    entries: tuple[SessionMessage, ...]
 
 
 def parse_session(client: Client, file: SessionFile, data: bytes) -> Session:
@@ -57,13 +57,15 @@ def parse_session(client: Client, file: SessionFile, data: bytes) -> Session:
         raise InputError(error.message, path=": ".join(filter(None, (str(file.path), error.path)))) from None
 
 
-def _read_entries(client: Client, log: ParsedLog) -> tuple[Entry, ...]:
+def _read_entries(client: Client, log: ParsedLog) -> tuple[SessionMessage, ...]:
     key = list_key(log.body)
     items = cast("list[Any]", log.body[key])
     if client.api == CANONICAL:
         model = log.body.get("model")
         decoded = [decode_message(item, f"{key}[{number}]") for number, item in enumerate(items)]
-        return tuple(Entry(message, client.name, None, model) for message in decoded if message.speaker != "system")
+        return tuple(
+            SessionMessage(message, client.name, None, model) for message in decoded if message.speaker != "system"
+        )
     kept = [index for index in range(len(items)) if index not in log.context]
     body: dict[str, Any] = {key: [items[index] for index in kept]}
     if "model" in log.body:
@@ -80,7 +82,9 @@ def _read_entries(client: Client, log: ParsedLog) -> tuple[Entry, ...]:
     at = message_times(chat.messages, own) or [None] * len(chat.messages)
     pairs = zip(chat.messages, at, strict=True)
     model = body.get("model")
-    return tuple(Entry(message, client.name, time, model) for message, time in pairs if message.speaker != "system")
+    return tuple(
+        SessionMessage(message, client.name, time, model) for message, time in pairs if message.speaker != "system"
+    )
 
 
 def message_times(messages: Sequence[Message], log: ParsedLog) -> list[int | None]:
@@ -109,12 +113,12 @@ def list_key(body: Any) -> str:
     return next(key for key in LIST_KEYS if key in body)
 
 
-def digest_entries(entries: Sequence[Entry]) -> str:
+def digest_entries(entries: Sequence[SessionMessage]) -> str:
     """Return a digest of messages, which shows whether a session still begins with them."""
     return _digest([encode_value(entry.message) for entry in entries])
 
 
-def has_digest(entries: Sequence[Entry], digest: str) -> bool:
+def has_digest(entries: Sequence[SessionMessage], digest: str) -> bool:
     """Return whether messages have a digest, which may be from a version with other names of fields."""
     encoded = [encode_value(entry.message) for entry in entries]
     return digest == _digest(encoded) or digest == _digest(use_former_names(encoded))
@@ -124,12 +128,12 @@ def _digest(encoded: list[Any]) -> str:
     return sha256(encode_json_sorted(encoded)).hexdigest()
 
 
-def encode_entry(entry: Entry) -> list[Any]:
+def encode_entry(entry: SessionMessage) -> list[Any]:
     """Return the stored form of a message with its client, time and model."""
     return [entry.client, entry.at, entry.model, encode_value(entry.message)]
 
 
-def decode_entry(stored: Any, path: str) -> Entry:
+def decode_entry(stored: Any, path: str) -> SessionMessage:
     """Decode a message with its client, time and model."""
     client, at, model, message = stored
-    return Entry(decode_message(message, path), client, at, model)
+    return SessionMessage(decode_message(message, path), client, at, model)

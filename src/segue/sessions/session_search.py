@@ -8,7 +8,7 @@ from pathlib import Path
 from segue.canonical.blocks import ToolCall, ToolResponse, text_of
 from segue.errors import InputError
 from segue.sessions import files
-from segue.sessions.client import Client, Place, SessionFile
+from segue.sessions.client import Client, ClientHome, SessionFile
 from segue.sessions.logs import detect_client
 from segue.sessions.registry import CLIENTS
 from segue.sessions.session import Session, parse_session
@@ -17,14 +17,14 @@ _MIN_PREFIX = 4
 _MAX_LISTED = 5
 
 
-def list_sessions(clients: Iterable[Client], place: Place, cwd: Path | None) -> list[SessionFile]:
+def list_sessions(clients: Iterable[Client], home: ClientHome, cwd: Path | None) -> list[SessionFile]:
     """Return the sessions of a folder, or all, newest first."""
-    found = [session for client in clients for session in client.find(place, cwd)]
+    found = [session for client in clients for session in client.find(home, cwd)]
     # A conversation that was imported has the time of its session.
     return sorted(found, key=lambda each: (each.updated, each.client != "segue", each.id), reverse=True)
 
 
-def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str | None) -> SessionFile:
+def find_session(clients: Sequence[Client], home: ClientHome, cwd: Path, wanted: str | None) -> SessionFile:
     """Return the newest session of a folder, or the one that is wanted; `InputError` if there is none or no single one.
 
     An id or its beginning, and a path, also find sessions of other folders. Words are searched in titles first, then in
@@ -32,7 +32,7 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
     """
     names = ", ".join(client.title for client in clients)
     if wanted is None:
-        sessions = list_sessions(clients, place, cwd)
+        sessions = list_sessions(clients, home, cwd)
         if not sessions:
             raise InputError(
                 f"no session of {names} in this folder; segue move --list --all lists those of all folders"
@@ -42,12 +42,12 @@ def find_session(clients: Sequence[Client], place: Place, cwd: Path, wanted: str
         return _find_by_path(clients, path)
     if not wanted.strip():
         raise InputError("SESSION is empty")
-    sessions = list_sessions(clients, place, None)
+    sessions = list_sessions(clients, home, None)
     same = [session for session in sessions if session.id == wanted]
     begun = [session for session in sessions if session.id.startswith(wanted)]
     if not same and (len(wanted) >= _MIN_PREFIX or len(begun) == 1):
         same = begun
-    return _single(same or _search(sessions, place, cwd, wanted.lower().split()), wanted, names)
+    return _single(same or _search(sessions, home, cwd, wanted.lower().split()), wanted, names)
 
 
 def _find_file(name: str) -> Path | None:
@@ -68,19 +68,19 @@ def _find_by_path(clients: Sequence[Client], path: Path) -> SessionFile:
     return client.describe(path)
 
 
-def _search(sessions: Sequence[SessionFile], place: Place, cwd: Path, terms: Sequence[str]) -> list[SessionFile]:
+def _search(sessions: Sequence[SessionFile], home: ClientHome, cwd: Path, terms: Sequence[str]) -> list[SessionFile]:
     """Return the sessions with all terms: in their titles, of this folder if there are any, else in their text."""
     titled = [each for each in sessions if each.title and all(term in each.title.lower() for term in terms)]
-    here = [each for each in sessions if each.cwd is not None and place.is_same_folder(each.cwd, str(cwd))]
+    here = [each for each in sessions if each.cwd is not None and home.is_same_folder(each.cwd, str(cwd))]
     local = [session for session in titled if session in here]
-    return local or titled or [session for session in here if _contains_terms(session, place, terms)]
+    return local or titled or [session for session in here if _contains_terms(session, home, terms)]
 
 
-def _contains_terms(file: SessionFile, place: Place, terms: Sequence[str]) -> bool:
+def _contains_terms(file: SessionFile, home: ClientHome, terms: Sequence[str]) -> bool:
     """Return whether all terms are in the texts, calls and results of a session."""
     client = CLIENTS[file.client]
     try:
-        data = client.load(place, file)
+        data = client.load(home, file)
         # Few sessions have to be parsed.
         if any(term.encode() not in data.lower() for term in terms if term.isascii() and term.isalnum()):
             return False

@@ -18,7 +18,7 @@ from segue.processes import is_running
 from segue.sessions import files
 from segue.sessions.claude import reader
 from segue.sessions.claude.writer import ClaudeWriter
-from segue.sessions.client import CANONICAL, REASONING_REMOVED, Client, Draft, Place, SessionFile
+from segue.sessions.client import CANONICAL, REASONING_REMOVED, Client, ClientHome, NewSession, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.launch import Launch, LaunchContext, ModelSetting, Program
 from segue.sessions.values import object_of
@@ -47,8 +47,8 @@ class ClaudeCode(Client, Program):
     # A session keeps its model, too: without the variable, the client continues with it.
     model_setting = ModelSetting("ANTHROPIC_MODEL", _list_settings, ("model",), "opus")
 
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        projects = _root(place) / "projects"
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
+        projects = _root(home) / "projects"
         folder = encode_folder(str(cwd)) if cwd is not None else "*"
         for path in projects.glob(f"{folder}/*.jsonl"):
             excerpt = read_excerpt(path)
@@ -61,8 +61,8 @@ class ClaudeCode(Client, Program):
             raise InputError("can't be read", path=str(path))
         return _describe(path, excerpt)
 
-    def locate(self, place: Place, draft: Draft) -> Path:
-        return _root(place) / "projects" / encode_folder(draft.cwd) / f"{draft.id}.jsonl"
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
+        return _root(home) / "projects" / encode_folder(draft.cwd) / f"{draft.id}.jsonl"
 
     def launch(self, context: LaunchContext) -> Launch:
         return Launch(
@@ -92,12 +92,12 @@ class ClaudeCode(Client, Program):
             return REASONING_REMOVED
         return None
 
-    def is_open(self, place: Place, session: SessionFile) -> bool:
-        for path in (_root(place) / "sessions").glob("*.json"):
+    def is_open(self, home: ClientHome, session: SessionFile) -> bool:
+        for path in (_root(home) / "sessions").glob("*.json"):
             record = files.read_object(path)
             if record.get("sessionId") == session.id and _is_running(record):
                 return True
-        return super().is_open(place, session)
+        return super().is_open(home, session)
 
 
 def encode_folder(cwd: str) -> str:
@@ -106,8 +106,8 @@ def encode_folder(cwd: str) -> str:
     if len(name) <= _MAX_FOLDER_NAME:
         return name
     number = 0
-    for unit in memoryview(cwd.encode("utf-16-le")).cast("H"):
-        number = (number * 31 + unit) & 0xFFFFFFFF
+    for item in memoryview(cwd.encode("utf-16-le")).cast("H"):
+        number = (number * 31 + item) & 0xFFFFFFFF
     number = abs(number - 2**32 if number >= 2**31 else number)
     digits = ""
     while number or not digits:
@@ -122,8 +122,8 @@ def _is_running(record: dict[str, Any]) -> bool:
     return isinstance(pid, int) and is_running(pid, known)
 
 
-def _root(place: Place) -> Path:
-    return place.folder("CLAUDE_CONFIG_DIR", ".claude")
+def _root(home: ClientHome) -> Path:
+    return home.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
 def _is_message(value: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from segue.canonical.json import encode_json_text
 from segue.sessions.claude.entries import blocks_of
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 from segue.sessions.values import object_of
 
 # Attachments with content of the user, or that the user referred to. The others are the client's own context.
@@ -33,11 +33,11 @@ _HOOK_CONTEXT = "hook_additional_context"
 _STARTS = ("SessionStart", "SubagentStart")
 
 
-def expand_entry(line: Line) -> Line:
+def expand_entry(line: LogLine) -> LogLine:
     """Return an entry whose content is sent as the user's in that form: an attachment of the user, or the output of a
     command of the client."""
     if line.value.get("subtype") == "local_command" and isinstance(text := line.value.get("content"), str):
-        return Line(line.number, {**line.value, "type": "user", "message": {"role": "user", "content": text}})
+        return LogLine(line.number, {**line.value, "type": "user", "message": {"role": "user", "content": text}})
     attachment = object_of(line.value.get("attachment"))
     if line.value.get("type") != "attachment" or not _is_of_user(attachment):
         return line
@@ -47,7 +47,7 @@ def expand_entry(line: Line) -> Line:
         content += cast("list[Any]", part) if isinstance(part, list) else [{"type": "text", "text": part}]
     if not content or not all(object_of(part).get("text", True) for part in content):
         return line
-    return Line(line.number, {**line.value, "type": "user", "message": {"role": "user", "content": content}})
+    return LogLine(line.number, {**line.value, "type": "user", "message": {"role": "user", "content": content}})
 
 
 def _is_of_user(attachment: Mapping[str, Any]) -> bool:
@@ -56,7 +56,7 @@ def _is_of_user(attachment: Mapping[str, Any]) -> bool:
     return kind in _USER_ATTACHMENTS or (kind == _HOOK_CONTEXT and str(attachment.get("hookEvent")) not in _STARTS)
 
 
-def _attached_items(line: Line, attachment: Mapping[str, Any]) -> list[Any]:
+def _attached_items(line: LogLine, attachment: Mapping[str, Any]) -> list[Any]:
     """Return the contents of an attachment; of a prompt, the user's own words without the client's remarks on them."""
     prompt = {"content": attachment.get("prompt")}
     if attachment.get("commandMode") == "prompt" and prompt["content"]:
@@ -73,11 +73,11 @@ def _attached_items(line: Line, attachment: Mapping[str, Any]) -> list[Any]:
     return [prompt]
 
 
-def order_as_sent(lines: list[Line]) -> list[Line]:
+def order_as_sent(lines: list[LogLine]) -> list[LogLine]:
     """Return the entries in the order in which they are sent: attached files come before the prompt that names them,
     and what hooks add to parallel calls comes after all their results."""
-    ordered: list[Line] = []
-    added: list[Line] = []
+    ordered: list[LogLine] = []
+    added: list[LogLine] = []
     start = 0
     for line in lines:
         kind = str(object_of(line.value.get("attachment")).get("type"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 from segue.sessions.values import object_of
 
 
-def blocks_of(line: Line) -> list[Mapping[str, Any]]:
+def blocks_of(line: LogLine) -> list[Mapping[str, Any]]:
     """Return the blocks of an entry's message; a text is one block."""
     content = object_of(line.value.get("message")).get("content")
     if isinstance(content, str):
@@ -18,7 +18,7 @@ def blocks_of(line: Line) -> list[Mapping[str, Any]]:
     return [item for item in items if isinstance(item, dict)]
 
 
-def reply_id(line: Line) -> str | None:
+def reply_id(line: LogLine) -> str | None:
     """Return the id of the reply that an entry is part of; None for other entries."""
     message = object_of(line.value.get("message"))
     name = message.get("id")

@@ -23,7 +23,7 @@ from segue.errors import InputError
 from segue.sessions.claude.attachments import expand_entry, order_as_sent
 from segue.sessions.claude.entries import blocks_of, reply_id
 from segue.sessions.client import MARK_KEY
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts, is_client_text, make_title
 from segue.sessions.values import object_of, string_of
 
 API = "anthropic"
@@ -34,7 +34,7 @@ _TITLE_KEYS = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summa
 _REASONING = ("thinking", "redacted_thinking")
 
 
-def is_line(line: Line) -> bool:
+def is_line(line: LogLine) -> bool:
     value = line.value
     message = object_of(value.get("message"))
     # Qwen Code has the same lines with `parts` in place of `content`.
@@ -42,7 +42,7 @@ def is_line(line: Line) -> bool:
     return has_message and not {"parentUuid", "sessionId", "session_id", "uuid"}.isdisjoint(value)
 
 
-def parse_log(lines: list[Line]) -> ParsedLog:
+def parse_log(lines: list[LogLine]) -> ParsedLog:
     """Return the body with which the client would continue."""
     lines = [expand_entry(line) for line in lines]
     messages = [line for line in lines if is_line(line)]
@@ -67,7 +67,7 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     return msgspec.structs.replace(log, facts=_collect_facts(main, name))
 
 
-def _without_stripped_reasoning(written: list[Line], lines: list[Line]) -> list[Line]:
+def _without_stripped_reasoning(written: list[LogLine], lines: list[LogLine]) -> list[LogLine]:
     """Return the entries without the reasoning that the client removed from its history after the API rejected it."""
     markers = [line for line in lines if object_of(line.value.get("attachment")).get("type") == "thinking_stripped"]
     if not markers or not written:
@@ -82,21 +82,21 @@ def _without_stripped_reasoning(written: list[Line], lines: list[Line]) -> list[
     return [_without_reasoning(line) if first <= line.number < last.number else line for line in written]
 
 
-def _without_reasoning(line: Line) -> Line:
+def _without_reasoning(line: LogLine) -> LogLine:
     blocks = blocks_of(line)
     kept = [block for block in blocks if block.get("type") not in _REASONING]
     if len(kept) == len(blocks):
         return line
-    return Line(line.number, {**line.value, "message": {**object_of(line.value.get("message")), "content": kept}})
+    return LogLine(line.number, {**line.value, "message": {**object_of(line.value.get("message")), "content": kept}})
 
 
-def _without_lone_reasoning(lines: list[Line]) -> list[Line]:
+def _without_lone_reasoning(lines: list[LogLine]) -> list[LogLine]:
     """Return the entries without replies that are only reasoning: the client does not send them."""
     shown = {reply_id(line) for line in lines if any(block.get("type") not in _REASONING for block in blocks_of(line))}
     return [line for line in lines if reply_id(line) is None or reply_id(line) in shown]
 
 
-def _collect_facts(messages: list[Line], name: str | None) -> SessionFacts:
+def _collect_facts(messages: list[LogLine], name: str | None) -> SessionFacts:
     """Collect the facts from the last entry that has each: resuming may change them."""
 
     def last(key: str) -> str | None:
@@ -106,15 +106,15 @@ def _collect_facts(messages: list[Line], name: str | None) -> SessionFacts:
     return SessionFacts(last("sessionId"), last("cwd"), last("gitBranch"), last("version"), name)
 
 
-def _is_subagent(line: Line) -> bool:
+def _is_subagent(line: LogLine) -> bool:
     return bool(line.value.get("isSidechain") or line.value.get("parent_tool_use_id"))
 
 
-def _is_boundary(line: Line, include_subagents: bool) -> bool:
+def _is_boundary(line: LogLine, include_subagents: bool) -> bool:
     return line.value.get("subtype") == "compact_boundary" and (include_subagents or not _is_subagent(line))
 
 
-def _preserved_entries(lines: list[Line], boundary: int) -> set[Any]:
+def _preserved_entries(lines: list[LogLine], boundary: int) -> set[Any]:
     """Return the uuids of entries before a compaction that are still sent after it."""
     metadata = next(
         (object_of(line.value.get("compactMetadata")) for line in lines if line.number == boundary), object_of(None)
@@ -129,7 +129,7 @@ def _preserved_entries(lines: list[Line], boundary: int) -> set[Any]:
     return kept
 
 
-def _active_branch(lines: list[Line], messages: list[Line], boundary: int, preserved: set[Any]) -> list[Line]:
+def _active_branch(lines: list[LogLine], messages: list[LogLine], boundary: int, preserved: set[Any]) -> list[LogLine]:
     """Return the entries from the last one up to its root, plus the other lines and results of the same replies."""
     if not any("parentUuid" in line.value for line in messages):
         return messages
@@ -165,11 +165,11 @@ def _active_branch(lines: list[Line], messages: list[Line], boundary: int, prese
 class _ReplyLookup:
     """Finds the replies that results belong to: the next one above them in the tree."""
 
-    def __init__(self, messages: list[Line], parents: dict[Any, Any]) -> None:
+    def __init__(self, messages: list[LogLine], parents: dict[Any, Any]) -> None:
         self._replies = {line.value.get("uuid"): name for line in messages if (name := reply_id(line))}
         self._parents = parents
 
-    def result_keys(self, line: Line) -> list[tuple[str | None, str]]:
+    def result_keys(self, line: LogLine) -> list[tuple[str | None, str]]:
         """Return the reply and the call of each result in an entry."""
         ids = [str(block.get("tool_use_id")) for block in blocks_of(line) if block.get("type") == "tool_result"]
         if not ids:
@@ -190,17 +190,17 @@ def _find_ancestors(uuid: Any, parents: dict[Any, Any]) -> set[Any]:
     return found
 
 
-def _parents(lines: Iterable[Line]) -> dict[Any, Any]:
+def _parents(lines: Iterable[LogLine]) -> dict[Any, Any]:
     return {line.value["uuid"]: line.value.get("parentUuid") for line in lines if line.value.get("uuid")}
 
 
-def _is_client_error(line: Line) -> bool:
+def _is_client_error(line: LogLine) -> bool:
     """Return whether an entry is an error message of the client in place of a reply."""
     message = object_of(line.value.get("message"))
     return bool(line.value.get("isApiErrorMessage")) or message.get("model") == SYNTHETIC_MODEL
 
 
-def _build_log(lines: list[Line], title: str | None, dropped: dict[str, int]) -> ParsedLog:
+def _build_log(lines: list[LogLine], title: str | None, dropped: dict[str, int]) -> ParsedLog:
     if not lines:
         raise InputError("this session has no messages")
     messages: list[dict[str, Any]] = []
@@ -241,7 +241,7 @@ def _has_block(block: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> boo
     return block in blocks
 
 
-def _find_title(lines: list[Line]) -> str | None:
+def _find_title(lines: list[LogLine]) -> str | None:
     """Return the title set by the user, else by the client. A file may also have titles of other sessions."""
     entries = {line.value.get("uuid") for line in lines} - {None}
     sessions = {line.value.get("sessionId") for line in lines if is_line(line)} - {None}
@@ -262,14 +262,14 @@ def _find_title(lines: list[Line]) -> str | None:
 
 def find_excerpt_title(values: list[dict[str, Any]]) -> str | None:
     """Return the title of a session from some of its lines: the given one, or the start of the first or last prompt."""
-    lines = [Line(number, value) for number, value in enumerate(values, 1)]
+    lines = [LogLine(number, value) for number, value in enumerate(values, 1)]
     prompts = (value.get("lastPrompt") for value in values if value.get("type") == "last-prompt")
     texts = (text for line in lines if is_line(line) and not _is_subagent(line) and (text := _user_text(line)))
     text = _find_title(lines) or next(texts, None) or next(prompts, None)
     return make_title(text) if isinstance(text, str) else None
 
 
-def _first_user_text(lines: list[Line], own: list[Line]) -> str | None:
+def _first_user_text(lines: list[LogLine], own: list[LogLine]) -> str | None:
     """Return the first user text as title, where the imported messages do not start with it."""
     first = next((line for line in lines if line.value.get("type") == "user"), None)
     if first is None or _user_text(first):
@@ -277,7 +277,7 @@ def _first_user_text(lines: list[Line], own: list[Line]) -> str | None:
     return next((make_title(text) for line in own if (text := _user_text(line))), None)
 
 
-def _user_text(line: Line) -> str:
+def _user_text(line: LogLine) -> str:
     """Return the text that the user typed in an entry; empty for text that the client inserted."""
     if line.value.get("type") != "user" or line.value.get("isMeta") or line.value.get("isCompactSummary"):
         return ""

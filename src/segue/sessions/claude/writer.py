@@ -12,7 +12,7 @@ from typing import Any
 from segue.canonical.ids import short_hash
 from segue.sessions.claude.display import display_result
 from segue.sessions.claude.reader import SYNTHETIC_MODEL
-from segue.sessions.client import MARK_KEY, Draft, Unit
+from segue.sessions.client import MARK_KEY, NewSession, SessionItem
 from segue.sessions.lines import LineWriter
 
 _ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
@@ -36,12 +36,12 @@ class ClaudeWriter(LineWriter):
         """
         draft = self._draft
         entries = list(self._entries())
-        seal = [{"type": "segue-seal", **self._seal, "sessionId": draft.id}] if self._seal else []
+        signed_copy = [{"type": "segue-seal", **self._signed_copy, "sessionId": draft.id}] if self._signed_copy else []
         if not self._is_new:
-            yield from (*seal, *entries, *_tail(draft, entries))
+            yield from (*signed_copy, *entries, *_tail(draft, entries))
             return
         yield from self._parent_line()
-        yield from (*entries, *seal)
+        yield from (*entries, *signed_copy)
         if draft.title:
             yield {"type": "custom-title", "customTitle": draft.title, "sessionId": draft.id}
         yield from _tail(draft, entries)
@@ -61,11 +61,11 @@ class ClaudeWriter(LineWriter):
         reply: str | None = None
         written: list[dict[str, Any]] = []
         calls: dict[str, tuple[dict[str, Any], str]] = {}
-        for unit in draft.units:
-            self._set_time(unit)
-            role = unit.value["role"]
+        for item in draft.items:
+            self._set_time(item)
+            role = item.value["role"]
             uuid = self._make_id()
-            (block,) = unit.value["content"]
+            (block,) = item.value["content"]
             if role == "assistant":
                 if reply is None or block in written:
                     # A line may repeat the reply so far, so a block occurs once in a reply.
@@ -73,7 +73,7 @@ class ClaudeWriter(LineWriter):
                 written.append(block)
                 if block["type"] == "tool_use":
                     calls[block["id"]] = block, uuid
-                content: dict[str, Any] = {"message": _reply_message(unit, reply, draft), "type": "assistant"}
+                content: dict[str, Any] = {"message": _reply_message(item, reply, draft), "type": "assistant"}
             else:
                 reply = None
                 content = {"type": "user", "message": {"role": "user", "content": _user_content(block)}}
@@ -86,7 +86,7 @@ class ClaudeWriter(LineWriter):
                 "parentUuid": parent,
                 "isSidechain": False,
                 **content,
-                **({MARK_KEY: "added"} if unit.synthetic else {}),
+                **({MARK_KEY: "added"} if item.synthetic else {}),
                 "uuid": uuid,
                 "timestamp": self._time,
                 "userType": "external",
@@ -102,10 +102,10 @@ def _is_main_entry(value: dict[str, Any]) -> bool:
     return value.get("type") in _ENTRY_TYPES and bool(value.get("uuid")) and not value.get("isSidechain")
 
 
-def _reply_message(unit: Unit, reply: str, draft: Draft) -> dict[str, Any]:
-    (block,) = unit.value["content"]
+def _reply_message(item: SessionItem, reply: str, draft: NewSession) -> dict[str, Any]:
+    (block,) = item.value["content"]
     calls = block["type"] == "tool_use"
-    model = SYNTHETIC_MODEL if unit.synthetic else draft.model
+    model = SYNTHETIC_MODEL if item.synthetic else draft.model
     return {
         "id": reply,
         "type": "message",
@@ -124,7 +124,7 @@ def _user_content(block: dict[str, Any]) -> Any:
     return block["text"] if block["type"] == "text" and block.keys() <= {"type", "text"} else [block]
 
 
-def _tail(draft: Draft, entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _tail(draft: NewSession, entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     prompts = [
         content
         for entry in entries

@@ -17,7 +17,7 @@ import msgspec
 
 from segue.errors import InputError
 from segue.sessions import files
-from segue.sessions.client import Client, Draft, Place, SessionFile, time_ordered_id
+from segue.sessions.client import Client, ClientHome, NewSession, SessionFile, time_ordered_id
 from segue.sessions.codex import reader, rollouts
 from segue.sessions.codex.writer import CodexWriter, complete_item
 from segue.sessions.files import Fingerprint
@@ -40,10 +40,10 @@ class Codex(Client, Program):
     def is_file_name(self, name: str) -> bool:
         return rollouts.is_compressed(name)
 
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        for path in rollouts.list_rollouts(_root(place)):
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
+        for path in rollouts.list_rollouts(_root(home)):
             session = _describe(path)
-            if session is not None and (cwd is None or place.is_same_folder(session.cwd, str(cwd))):
+            if session is not None and (cwd is None or home.is_same_folder(session.cwd, str(cwd))):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:
@@ -52,12 +52,12 @@ class Codex(Client, Program):
             raise InputError("not a session of Codex: no line with the facts of the session", path=str(path))
         return session
 
-    def load(self, place: Place, session: SessionFile) -> bytes:
-        return rollouts.load_rollout(_root(place), session.path)
+    def load(self, home: ClientHome, session: SessionFile) -> bytes:
+        return rollouts.load_rollout(_root(home), session.path)
 
-    def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
+    def extend(self, home: ClientHome, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
         """Append to a rollout; a compressed one becomes a plain file beside it, which the client then uses."""
-        if not expected.matches(self.load(place, session)):
+        if not expected.matches(self.load(home, session)):
             raise InputError("was changed by another program; nothing was written", path=str(session.path))
         path = rollouts.plain_path(session.path)
         if path.suffix == rollouts.COMPRESSED:
@@ -68,14 +68,14 @@ class Codex(Client, Program):
     def new_id(self, now: int) -> str:
         return time_ordered_id(now)
 
-    def locate(self, place: Place, draft: Draft) -> Path:
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
         stamp = format_time(draft.now)[:19]
         year, month, day = stamp[:10].split("-")
         name = f"rollout-{stamp.replace(':', '-')}-{draft.id}.jsonl"
-        return _root(place) / "sessions" / year / month / day / name
+        return _root(home) / "sessions" / year / month / day / name
 
-    def complete(self, place: Place, draft: Draft) -> Draft:
-        return msgspec.structs.replace(draft, provider=_read_provider(place))
+    def complete(self, home: ClientHome, draft: NewSession) -> NewSession:
+        return msgspec.structs.replace(draft, provider=_read_provider(home))
 
     def launch(self, context: LaunchContext) -> Launch:
         settings: dict[str, str | int] = {
@@ -95,19 +95,19 @@ class Codex(Client, Program):
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         return complete_item(value)
 
-    def is_open(self, place: Place, session: SessionFile) -> bool:
-        lock = _root(place) / "thread-writer-locks" / f"{session.id}.lock"
-        return files.is_locked(lock) or super().is_open(place, session)
+    def is_open(self, home: ClientHome, session: SessionFile) -> bool:
+        lock = _root(home) / "thread-writer-locks" / f"{session.id}.lock"
+        return files.is_locked(lock) or super().is_open(home, session)
 
 
-def _root(place: Place) -> Path:
-    return place.folder("CODEX_HOME", ".codex")
+def _root(home: ClientHome) -> Path:
+    return home.folder("CODEX_HOME", ".codex")
 
 
-def _read_provider(place: Place) -> str | None:
+def _read_provider(home: ClientHome) -> str | None:
     """Return the provider in the client's settings: the client lists only sessions of this provider."""
     try:
-        settings = tomllib.loads((_root(place) / "config.toml").read_text("utf-8"))
+        settings = tomllib.loads((_root(home) / "config.toml").read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return None
     provider = settings.get("model_provider")

@@ -13,7 +13,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from segue.errors import InputError
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts, is_client_text, make_title
 from segue.sessions.values import list_of, object_of, string_of
 
 API = "openai-responses"
@@ -40,7 +40,7 @@ _CONVERSATION_KINDS = frozenset({"compaction.summary", "generic.turn_aborted", "
 _NOTES_KEY = "internal_chat_message_metadata_passthrough"
 
 
-def is_line(line: Line) -> bool:
+def is_line(line: LogLine) -> bool:
     value = line.value
     if value.get("type") in _ENVELOPES:
         return isinstance(value.get("payload"), dict)
@@ -72,7 +72,7 @@ class _Rollout:
         self.facts: dict[str, str | None] = {}
         self.dropped = {"items before the client's own compaction": 0, "items that were rolled back": 0}
 
-    def add_line(self, line: Line) -> None:
+    def add_line(self, line: LogLine) -> None:
         value = line.value
         self.times[line.number] = line.timestamp
         kind = value.get("type")
@@ -145,7 +145,7 @@ class _Rollout:
         self.items = [item for item in self.items if _is_user_message(item.value)]
         self.items.append(_Item(number, {"type": "message", "role": "user", "content": content}))
 
-    def _roll_back(self, line: Line, turns: object) -> None:
+    def _roll_back(self, line: LogLine, turns: object) -> None:
         """Remove the last `turns` user messages and everything after them."""
         if not isinstance(turns, int) or turns < 0:
             raise InputError(f"expected a number of turns, not {turns!r}", path=f"line {line.number}")
@@ -224,7 +224,7 @@ def _item_text(item: dict[str, Any]) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def parse_log(lines: list[Line]) -> ParsedLog:
+def parse_log(lines: list[LogLine]) -> ParsedLog:
     """Return the body with which the client would continue."""
     rollout = _Rollout()
     for line in lines:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from segue.sessions.client import Draft
+from segue.sessions.client import NewSession
 from segue.sessions.codex.display import display_call, display_message, display_message_in_page
 from segue.sessions.lines import LineWriter
 from segue.store.base import format_time
@@ -24,7 +24,7 @@ _TEXT_TYPES = {"assistant": "output_text"}
 class CodexWriter(LineWriter):
     version = "0.169.0"
 
-    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+    def __init__(self, draft: NewSession, before: list[dict[str, Any]] | None = None) -> None:
         super().__init__(draft, before)
         self._metas = [
             cast("dict[str, Any]", value["payload"]) for value in self._before if value.get("type") == "session_meta"
@@ -84,7 +84,7 @@ class CodexWriter(LineWriter):
         return lines
 
     def _turns(self) -> Iterator[dict[str, Any]]:
-        for unit in self._draft.units:
+        for unit in self._draft.items:
             self._set_time(unit)
             item = complete_item(unit.value)
             is_prompt = item["type"] == "message" and item["role"] == "user"
@@ -93,7 +93,7 @@ class CodexWriter(LineWriter):
                 yield from self._begin_turn()
             yield self._line("response_item", item)
             yield from self._events(item)
-        yield from self._end_turn(**self._seal)
+        yield from self._end_turn(**self._signed_copy)
 
     def _line(self, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
         return {"timestamp": self._time, "type": kind, "payload": payload}

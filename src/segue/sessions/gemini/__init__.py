@@ -16,13 +16,13 @@ from typing import Any
 
 from segue.errors import InputError
 from segue.sessions import files
-from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.client import Client, ClientHome, NewSession, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.gemini import reader
 from segue.sessions.gemini.writer import GeminiWriter, normalize_unit
 from segue.sessions.gemini_contents import API
 from segue.sessions.launch import Launch, LaunchContext, ModelSetting, Program, write_json
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 from segue.sessions.values import object_of
 from segue.store.base import format_time
 
@@ -48,9 +48,9 @@ class GeminiCli(Client, Program):
     package = "@google/gemini-cli"
     model_setting = ModelSetting("GEMINI_MODEL", _list_settings, ("model", "name"), "auto")
 
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        for project in (_root(place) / "tmp").glob("*/"):
-            if cwd is None or _is_project_of(place, project, str(cwd)):
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
+        for project in (_root(home) / "tmp").glob("*/"):
+            if cwd is None or _is_project_of(home, project, str(cwd)):
                 for path in (project / "chats").glob("session-*.json*"):
                     session = _describe(path) if path.suffix in (".json", ".jsonl") else None
                     # Each start leaves a file; one without a prompt is small.
@@ -63,16 +63,16 @@ class GeminiCli(Client, Program):
             raise InputError("not a session of Gemini CLI: no line with the facts of the session", path=str(path))
         return session
 
-    def locate(self, place: Place, draft: Draft) -> Path:
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
         stamp = format_time(draft.now)[:16].replace(":", "-")
-        return _find_project(place, draft.cwd) / "chats" / f"session-{stamp}-{draft.id[:8]}.jsonl"
+        return _find_project(home, draft.cwd) / "chats" / f"session-{stamp}-{draft.id[:8]}.jsonl"
 
-    def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
+    def create(self, home: ClientHome, draft: NewSession, data: bytes) -> SessionFile:
         """Write a new session, and the path of its folder, by which the client finds it."""
-        root_file = _find_project(place, draft.cwd) / _ROOT_FILE
+        root_file = _find_project(home, draft.cwd) / _ROOT_FILE
         if not root_file.exists():
-            files.create(root_file, _normalize(place, draft.cwd).encode("utf-8", "replace"))
-        return super().create(place, draft, data)
+            files.create(root_file, _normalize(home, draft.cwd).encode("utf-8", "replace"))
+        return super().create(home, draft, data)
 
     def launch(self, context: LaunchContext) -> Launch:
         # The settings of the system take precedence over those of the user.
@@ -93,22 +93,22 @@ class GeminiCli(Client, Program):
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         return normalize_unit(value)
 
-    def is_open(self, place: Place, session: SessionFile) -> bool:
+    def is_open(self, home: ClientHome, session: SessionFile) -> bool:
         """Return whether it is open, or is one object: nothing can be appended to that."""
-        return session.path.suffix == ".json" or super().is_open(place, session)
+        return session.path.suffix == ".json" or super().is_open(home, session)
 
 
-def _root(place: Place) -> Path:
-    return place.folder("GEMINI_CLI_HOME") / ".gemini"
+def _root(home: ClientHome) -> Path:
+    return home.folder("GEMINI_CLI_HOME") / ".gemini"
 
 
-def _normalize(place: Place, cwd: str) -> str:
+def _normalize(home: ClientHome, cwd: str) -> str:
     """Return a folder's path as the client records it."""
-    return cwd.lower() if place.platform == "win32" else cwd
+    return cwd.lower() if home.platform == "win32" else cwd
 
 
-def _is_project_of(place: Place, project: Path, cwd: str) -> bool:
-    if place.is_same_folder(_read_root(project), cwd):
+def _is_project_of(home: ClientHome, project: Path, cwd: str) -> bool:
+    if home.is_same_folder(_read_root(project), cwd):
         return True
     return project.name == sha256(cwd.encode("utf-8", "replace")).hexdigest()
 
@@ -121,10 +121,10 @@ def _read_root(project: Path) -> str | None:
         return None
 
 
-def _find_project(place: Place, cwd: str) -> Path:
+def _find_project(home: ClientHome, cwd: str) -> Path:
     """Return where the client keeps the sessions of a folder; for one without any, a name that is not taken."""
-    root = _root(place)
-    cwd = _normalize(place, cwd)
+    root = _root(home)
+    cwd = _normalize(home, cwd)
     projects = root / "tmp"
     taken = _read_registry(root)
     if cwd in taken and _read_root(projects / taken[cwd]) in (None, cwd):
@@ -132,7 +132,7 @@ def _find_project(place: Place, cwd: str) -> Path:
     known = sorted(project for project in projects.glob("*/") if _read_root(project) == cwd)
     if known:
         return known[0]
-    folder = PureWindowsPath(cwd) if place.platform == "win32" else Path(cwd)
+    folder = PureWindowsPath(cwd) if home.platform == "win32" else Path(cwd)
     name = _NOT_ALPHANUMERIC.sub("-", folder.name.lower()).strip("-") or "project"
     number = 0
     while True:
@@ -158,7 +158,7 @@ def _describe(path: Path) -> SessionFile | None:
     if not excerpt.values:
         # An older session is one object over several lines.
         excerpt = Excerpt([files.read_object(path)], excerpt.size, excerpt.updated)
-    facts = next((value for value in excerpt.values if reader.is_line(Line(1, value))), None)
+    facts = next((value for value in excerpt.values if reader.is_line(LogLine(1, value))), None)
     if facts is None or facts.get("kind") == "subagent":
         return None
     return SessionFile(

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.sessions.gemini_contents import API, call_of, nest_media, parts_of, response_of, text_of
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, make_title
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts, make_title
 from segue.sessions.values import list_of, object_of
 from segue.store.base import parse_time
 
@@ -48,7 +48,7 @@ class _Record:
         self.rewound = 0
         self._times: dict[str, int | None] = {}
 
-    def add_line(self, line: Line) -> None:
+    def add_line(self, line: LogLine) -> None:
         value = line.value
         changes = object_of(value.get("$set"))
         if isinstance(rewound := value.get("$rewindTo"), str):
@@ -91,11 +91,11 @@ class _Record:
         self.messages = {each: self.messages[each] for each in kept}
 
 
-def is_line(line: Line) -> bool:
+def is_line(line: LogLine) -> bool:
     return isinstance(line.value.get("sessionId"), str) and isinstance(line.value.get("projectHash"), str)
 
 
-def parse_log(lines: list[Line]) -> ParsedLog:
+def parse_log(lines: list[LogLine]) -> ParsedLog:
     """Return the body with which the client would continue, each result once."""
     record = _Record()
     for line in lines:

@@ -10,7 +10,7 @@ from typing import Any
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import MARK_KEY, Draft
+from segue.sessions.client import MARK_KEY, NewSession
 from segue.sessions.gemini.reader import IGNORED_PREFIXES, SHIELD
 from segue.sessions.gemini_contents import (
     call_of,
@@ -58,7 +58,7 @@ def _split_object(data: bytes) -> list[dict[str, Any]]:
 
 
 def normalize_unit(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a unit without what is not written."""
+    """Return an item without what is not written."""
     return strip_names(strip_placeholder(value))
 
 
@@ -82,7 +82,7 @@ class _Reply:
 class GeminiWriter(LineWriter):
     version = "0.61.0"
 
-    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+    def __init__(self, draft: NewSession, before: list[dict[str, Any]] | None = None) -> None:
         super().__init__(draft, before)
         self._reply: _Reply | None = None
         self._others: list[dict[str, Any]] = []
@@ -101,7 +101,7 @@ class GeminiWriter(LineWriter):
                 **self._parent,
             }
         yield from self._messages()
-        yield {"$set": {"lastUpdated": now, **self._seal}}
+        yield {"$set": {"lastUpdated": now, **self._signed_copy}}
 
     def renamed_lines(self) -> list[dict[str, Any]]:
         draft, parent = self._draft, self._parent
@@ -115,30 +115,30 @@ class GeminiWriter(LineWriter):
         return self._before
 
     @classmethod
-    def copy(cls, data: bytes, draft: Draft) -> bytes:
+    def copy(cls, data: bytes, draft: NewSession) -> bytes:
         """Return a copy of a session; an older one, which is one object, becomes lines."""
         return super().copy(encode_lines(_split_object(data)) or data, draft)
 
     def _messages(self) -> Iterator[dict[str, Any]]:
-        for unit in self._draft.units:
-            (part,) = normalize_unit(unit.value)["parts"]
-            if unit.value["role"] == "model":
+        for item in self._draft.items:
+            (part,) = normalize_unit(item.value)["parts"]
+            if item.value["role"] == "model":
                 if self._others or (self._reply is not None and self._reply.results):
                     yield from self._end_reply()
-                self._set_time(unit)
+                self._set_time(item)
                 self._reply = self._reply or _Reply()
                 self._reply.parts.append(part)
-                self._reply.is_added |= unit.synthetic
+                self._reply.is_added |= item.synthetic
             elif self._reply is not None and self._reply.expects(id := response_of(part).get("id")):
-                self._set_time(unit)
+                self._set_time(item)
                 self._reply.results[str(id)] = part
             elif response_of(part):
                 # Of a call without an id, or of none: together with others after the reply.
-                self._set_time(unit)
+                self._set_time(item)
                 self._others.append(part)
             else:
                 yield from self._end_reply()
-                self._set_time(unit)
+                self._set_time(item)
                 yield self._message("user", _shield(part))
         yield from self._end_reply()
 

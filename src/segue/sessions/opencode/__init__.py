@@ -25,7 +25,7 @@ from segue.canonical.json import encode_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.any_provider import AnyProviderClient, normalize_unit, objects_of
-from segue.sessions.client import Draft, Place, SessionFile
+from segue.sessions.client import ClientHome, NewSession, SessionFile
 from segue.sessions.files import Fingerprint
 from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program
 from segue.sessions.opencode import reader, writer
@@ -53,10 +53,10 @@ class Opencode(AnyProviderClient, Program):
     package = "opencode-ai"
     buffer_tool_calls = True
     # The client loads the metadata of all sessions to list them; `opencode import` does not change them later.
-    max_seal = 256 * 2**10
+    max_signed_copy = 256 * 2**10
 
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        path = locate_database(place)
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
+        path = locate_database(home)
         try:
             found = Database(path).list_sessions(cwd)
         except InputError:
@@ -85,11 +85,11 @@ class Opencode(AnyProviderClient, Program):
         value = ~(now // 1000 * 4096) & (1 << 48) - 1
         return f"ses_{value:012x}{''.join(secrets.choice(_LETTERS) for _ in range(14))}"
 
-    def locate(self, place: Place, draft: Draft) -> Path:
-        return locate_database(place)
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
+        return locate_database(home)
 
-    def complete(self, place: Place, draft: Draft) -> Draft:
-        provider, model = find_default_model(place, draft.cwd) or UNKNOWN_MODEL
+    def complete(self, home: ClientHome, draft: NewSession) -> NewSession:
+        provider, model = find_default_model(home, draft.cwd) or UNKNOWN_MODEL
         return msgspec.structs.replace(draft, provider=provider, model=model)
 
     def join(self, before: bytes, more: bytes) -> bytes:
@@ -126,56 +126,56 @@ class Opencode(AnyProviderClient, Program):
         return (self.program, "--session", session.id)
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        unit = normalize_unit(value)
-        (block,) = unit["content"]
+        item = normalize_unit(value)
+        (block,) = item["content"]
         if block["type"] == "tool_result":
             others = [part for part in block["content"] if part["type"] != "text"]
             text = "\n".join(part["text"] for part in block["content"] if part["type"] == "text")
             block["content"] = [*([{"type": "text", "text": text}] if text else []), *others]
             if others:
                 block.pop("is_error", None)
-        return unit
+        return item
 
     def accepts(self, media: Media) -> bool:
         return media.kind == "image" or media.mime == "application/pdf"
 
-    def find_warnings(self, place: Place, cwd: str) -> tuple[str, ...]:
+    def find_warnings(self, home: ClientHome, cwd: str) -> tuple[str, ...]:
         """Warn if a new session names no model: the client chooses one on its screen, but not in `opencode run`."""
-        return (_NO_MODEL,) if find_default_model(place, cwd) is None else ()
+        return (_NO_MODEL,) if find_default_model(home, cwd) is None else ()
 
-    def read_servers(self, place: Place, cwd: str) -> tuple[str, ...]:
-        return read_servers(place, cwd)
+    def read_servers(self, home: ClientHome, cwd: str) -> tuple[str, ...]:
+        return read_servers(home, cwd)
 
-    def is_open(self, place: Place, session: SessionFile) -> bool:
+    def is_open(self, home: ClientHome, session: SessionFile) -> bool:
         """Return whether a session must not be extended: the client works on it, or a revert is pending.
 
         The client does not record which sessions it shows. It works on one that does not end on a reply, if a process
         has the database open. After a revert it removes, at the next prompt, all messages from some message on. A file
         of `opencode export` is never extended.
         """
-        if session.path != locate_database(place):
+        if session.path != locate_database(home):
             return True
         database = Database(session.path)
         return database.has_revert(session.id) or (database.is_busy(session.id) and files.is_open_file(session.path))
 
-    def load(self, place: Place, session: SessionFile) -> bytes:
-        if session.path != locate_database(place):
+    def load(self, home: ClientHome, session: SessionFile) -> bytes:
+        if session.path != locate_database(home):
             return files.read(session.path)
         return encode_json(Database(session.path).load_session(session.id))
 
-    def create(self, place: Place, draft: Draft, data: bytes) -> SessionFile:
-        _import(place, self.program, draft.cwd, data)
-        path, size = locate_database(place), len(data)
+    def create(self, home: ClientHome, draft: NewSession, data: bytes) -> SessionFile:
+        _import(home, self.program, draft.cwd, data)
+        path, size = locate_database(home), len(data)
         return SessionFile("opencode", draft.id, path, draft.cwd, draft.now, size, draft.title, draft.model)
 
-    def extend(self, place: Place, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
-        if not expected.matches(self.load(place, session)):
+    def extend(self, home: ClientHome, session: SessionFile, expected: Fingerprint, data: bytes) -> None:
+        if not expected.matches(self.load(home, session)):
             raise InputError("was changed by another program; nothing was written", path=session.id)
-        _import(place, self.program, session.cwd or ".", data)
+        _import(home, self.program, session.cwd or ".", data)
 
-    def remove(self, place: Place, session: SessionFile) -> None:
+    def remove(self, home: ClientHome, session: SessionFile) -> None:
         """Remove a session that was just created, with the client's own command."""
-        done, output = _run(place, self.program, session.cwd or ".", "session", "delete", session.id)
+        done, output = _run(home, self.program, session.cwd or ".", "session", "delete", session.id)
         if not done:
             raise InputError(f"opencode session delete {session.id} failed: {_last(output)}", path=session.id)
 
@@ -188,11 +188,11 @@ def _list_ids(data: bytes) -> set[str]:
     return {str(item.get("id")) for item in (*infos, *parts)}
 
 
-def _import(place: Place, program: str, cwd: str, data: bytes) -> None:
+def _import(home: ClientHome, program: str, cwd: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "session.json"
         files.create(file, data)
-        done, output = _run(place, program, cwd, "import", str(file))
+        done, output = _run(home, program, cwd, "import", str(file))
     if not done or "Imported session" not in output:
         raise InputError(f"opencode import failed: {_last(output)}")
 
@@ -201,9 +201,9 @@ def _last(output: str) -> str:
     return output.strip()[-300:] or "no output"
 
 
-def _run(place: Place, program: str, cwd: str, *arguments: str) -> tuple[bool, str]:
+def _run(home: ClientHome, program: str, cwd: str, *arguments: str) -> tuple[bool, str]:
     """Return whether a command of the client succeeded, and its output."""
-    environ = {**os.environ, **place.environ}
+    environ = {**os.environ, **home.environ}
     found = shutil.which(program, path=environ.get("PATH"))
     if found is None:
         raise InputError("opencode is not installed, and its sessions are written by it: npm install -g opencode-ai")

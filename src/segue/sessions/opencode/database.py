@@ -14,7 +14,7 @@ from typing import Any
 
 from segue.canonical.json import parse_json
 from segue.errors import InputError
-from segue.sessions.client import Place
+from segue.sessions.client import ClientHome
 from segue.sessions.values import object_of
 
 # Metadata may be long; it is not read to list sessions.
@@ -31,10 +31,10 @@ _PARTS = "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id
 Row = dict[str, Any]
 
 
-def locate_database(place: Place) -> Path:
+def locate_database(home: ClientHome) -> Path:
     """Return the absolute path of the database."""
-    folder = place.folder("XDG_DATA_HOME", ".local", "share").absolute() / "opencode"
-    return folder / (place.environ.get("OPENCODE_DB") or "opencode.db")
+    folder = home.folder("XDG_DATA_HOME", ".local", "share").absolute() / "opencode"
+    return folder / (home.environ.get("OPENCODE_DB") or "opencode.db")
 
 
 class Database:

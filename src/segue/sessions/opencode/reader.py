@@ -15,7 +15,7 @@ from segue.errors import InputError
 from segue.sessions.any_provider import API, objects_of, result_unit, thinking_block
 from segue.sessions.client import MARK_KEY
 from segue.sessions.opencode.history import select_current, select_kept
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts
 from segue.sessions.values import object_of, string_of
 
 ADDED = {"added": True}
@@ -29,7 +29,7 @@ _CLEARED = "[Old tool result content cleared]"
 _TEXT_FILES = ("text/plain", "application/x-directory")
 
 
-def is_line(line: Line) -> bool:
+def is_line(line: LogLine) -> bool:
     info = object_of(line.value.get("info"))
     return isinstance(line.value.get("messages"), list) and str(info.get("id", "")).startswith("ses")
 
@@ -37,12 +37,12 @@ def is_line(line: Line) -> bool:
 def decode(data: bytes) -> dict[str, Any]:
     """Return a session as `opencode export` prints it; `InputError` for anything else."""
     value = object_of(parse_json(data)[0])
-    if not is_line(Line(1, value)):
+    if not is_line(LogLine(1, value)):
         raise InputError("not a session of opencode")
     return value
 
 
-def parse_log(lines: list[Line]) -> ParsedLog:
+def parse_log(lines: list[LogLine]) -> ParsedLog:
     """Return the body with which the client would continue."""
     value = next(line.value for line in lines if is_line(line))
     info, stored = object_of(value.get("info")), objects_of(value.get("messages"))

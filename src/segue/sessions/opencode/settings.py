@@ -15,7 +15,7 @@ from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.any_provider import objects_of
-from segue.sessions.client import Place
+from segue.sessions.client import ClientHome
 from segue.sessions.opencode.database import Database, locate_database
 from segue.sessions.values import object_of, string_of
 
@@ -29,10 +29,10 @@ _JSON_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^
 _NOT_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def read_settings(place: Place, cwd: str) -> dict[str, Any]:
+def read_settings(home: ClientHome, cwd: str) -> dict[str, Any]:
     """Return the settings that apply in a folder."""
     merged: dict[str, Any] = {}
-    for text in _texts(place, Path(cwd)):
+    for text in _texts(home, Path(cwd)):
         try:
             settings = object_of(parse_json(_JSON_TOKEN.sub(lambda found: found[1] or "", text).encode())[0])
         except InputError:
@@ -41,16 +41,16 @@ def read_settings(place: Place, cwd: str) -> dict[str, Any]:
     return merged
 
 
-def _texts(place: Place, cwd: Path) -> Iterator[str]:
+def _texts(home: ClientHome, cwd: Path) -> Iterator[str]:
     """Yield the contents of the settings files; later ones have precedence."""
-    environ = place.environ
-    folder = place.folder("XDG_CONFIG_HOME", ".config") / "opencode"
+    environ = home.environ
+    folder = home.folder("XDG_CONFIG_HOME", ".config") / "opencode"
     paths = [folder / name for name in ("config.json", *_NAMES)]
     if environ.get("OPENCODE_CONFIG"):
         paths.append(Path(environ["OPENCODE_CONFIG"]))
     folders = list(_project_folders(cwd))
     paths += [each / name for each in reversed(folders) for name in _NAMES]
-    paths += [each / ".opencode" / name for each in (*folders, place.home) for name in _NAMES]
+    paths += [each / ".opencode" / name for each in (*folders, home.path) for name in _NAMES]
     if environ.get("OPENCODE_CONFIG_DIR"):
         paths += [Path(environ["OPENCODE_CONFIG_DIR"]) / name for name in _NAMES]
     for path in paths:
@@ -78,29 +78,29 @@ def _merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def read_servers(place: Place, cwd: str) -> tuple[str, ...]:
+def read_servers(home: ClientHome, cwd: str) -> tuple[str, ...]:
     """Return the names of the configured MCP servers, as they are in the names of their tools."""
-    return tuple(_NOT_NAME.sub("_", name) for name in object_of(read_settings(place, cwd).get("mcp")))
+    return tuple(_NOT_NAME.sub("_", name) for name in object_of(read_settings(home, cwd).get("mcp")))
 
 
-def find_default_model(place: Place, cwd: str) -> Model | None:
+def find_default_model(home: ClientHome, cwd: str) -> Model | None:
     """Return the model of the settings, or the one that was used last, or the first one of a configured provider."""
-    settings = read_settings(place, cwd)
+    settings = read_settings(home, cwd)
     provider, _, name = str(settings.get("model") or "").partition("/")
     if provider and name:
         return provider, name
-    return _find_recent(place) or _find_last_used(place) or _find_configured(settings)
+    return _find_recent(home) or _find_last_used(home) or _find_configured(settings)
 
 
-def _find_recent(place: Place) -> Model | None:
-    path = place.folder("XDG_STATE_HOME", ".local", "state") / "opencode" / "model.json"
+def _find_recent(home: ClientHome) -> Model | None:
+    path = home.folder("XDG_STATE_HOME", ".local", "state") / "opencode" / "model.json"
     recent = objects_of(files.read_object(path).get("recent"))
     return next((model for each in recent if (model := _parse_model(each, "modelID"))), None)
 
 
-def _find_last_used(place: Place) -> Model | None:
+def _find_last_used(home: ClientHome) -> Model | None:
     try:
-        used = Database(locate_database(place)).list_models()
+        used = Database(locate_database(home)).list_models()
     except InputError:
         return None
     models = (_parse_model(each, "id") for each in used)

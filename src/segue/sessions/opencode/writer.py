@@ -12,7 +12,7 @@ from typing import Any, cast
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
 from segue.sessions.any_provider import objects_of
-from segue.sessions.client import MARK_KEY, PARENT_KEY, SEAL_KEY, Draft, Unit
+from segue.sessions.client import MARK_KEY, PARENT_KEY, SIGNED_COPY_KEY, NewSession, SessionItem
 from segue.sessions.opencode.display import display_call
 from segue.sessions.opencode.history import select_kept
 from segue.sessions.opencode.reader import ADDED, decode, find_model
@@ -25,10 +25,10 @@ VERSION = "1.18.33"
 """The version of the client that is written into sessions."""
 
 
-def encode(draft: Draft) -> bytes:
+def encode(draft: NewSession) -> bytes:
     """Return a new session."""
     at = draft.now // 1000
-    metadata = {key: text for key, text in ((PARENT_KEY, draft.parent), (SEAL_KEY, draft.seal)) if text}
+    metadata = {key: text for key, text in ((PARENT_KEY, draft.parent), (SIGNED_COPY_KEY, draft.signed_copy)) if text}
     model = (draft.provider, draft.model) if draft.provider and draft.model else UNKNOWN_MODEL
     provider, name = model
     info: dict[str, Any] = {
@@ -45,7 +45,7 @@ def encode(draft: Draft) -> bytes:
     return encode_json({"info": info, "messages": list(_Messages(draft, model, []))})
 
 
-def encode_more(data: bytes, draft: Draft) -> bytes:
+def encode_more(data: bytes, draft: NewSession) -> bytes:
     """Return the messages that continue a session, with its last model."""
     value = decode(data)
     before = objects_of(value.get("messages"))
@@ -54,7 +54,7 @@ def encode_more(data: bytes, draft: Draft) -> bytes:
     return encode_json({"info": value["info"], "messages": list(_Messages(draft, own, before))})
 
 
-def copy(data: bytes, draft: Draft) -> bytes:
+def copy(data: bytes, draft: NewSession) -> bytes:
     """Return a session under another id, in the folder of the draft, with other ids of messages and parts.
 
     The client has one table of all messages.
@@ -87,35 +87,35 @@ def _rename(value: Any, names: dict[str, str]) -> Any:
 class _Messages:
     """The messages of a draft, after those of a session."""
 
-    def __init__(self, draft: Draft, model: Model, before: list[dict[str, Any]]) -> None:
+    def __init__(self, draft: NewSession, model: Model, before: list[dict[str, Any]]) -> None:
         self._draft = draft
         self._provider, self._model = model
         infos = [object_of(message.get("info")) for message in before]
         times = [object_of(info.get("time")).get("created") for info in infos]
-        first = next((unit.at for unit in draft.units if unit.at is not None), draft.now) // 1000 - len(draft.units)
+        first = next((item.at for item in draft.items if item.at is not None), draft.now) // 1000 - len(draft.items)
         self._at = max((at for at in times if isinstance(at, int)), default=first)
         prompts = [info["id"] for info in infos if info.get("role") == "user"]
         self._prompt = prompts[-1] if prompts else f"msg{draft.id.removeprefix('ses')}"
         self._count = 0
         self._results = {
             block["tool_use_id"]: block
-            for unit in draft.units
-            for block in unit.value["content"]
+            for item in draft.items
+            for block in item.value["content"]
             if block["type"] == "tool_result"
         }
         self._order = {id: number for number, id in enumerate(self._results)}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        reply: list[Unit] = []
-        for unit in self._draft.units:
-            is_reply = unit.value["role"] == "assistant"
-            if reply and (not is_reply or unit.synthetic):
+        reply: list[SessionItem] = []
+        for item in self._draft.items:
+            is_reply = item.value["role"] == "assistant"
+            if reply and (not is_reply or item.synthetic):
                 yield self._reply(reply)
                 reply = []
             if is_reply:
-                reply.append(unit)
-            elif unit.value["content"][0]["type"] != "tool_result":
-                yield self._user(unit)
+                reply.append(item)
+            elif item.value["content"][0]["type"] != "tool_result":
+                yield self._user(item)
         if reply:
             yield self._reply(reply)
 
@@ -125,24 +125,24 @@ class _Messages:
         suffix = short_hash(f"{self._draft.id}:{self._draft.now}")[:8].replace("-", "0").replace("_", "0")
         return f"{prefix}_{value:012x}{self._count:06d}{suffix}"
 
-    def _info(self, unit: Unit) -> dict[str, Any]:
-        self._at = max(self._at + 1, (unit.at or 0) // 1000)
+    def _info(self, item: SessionItem) -> dict[str, Any]:
+        self._at = max(self._at + 1, (item.at or 0) // 1000)
         return {"id": self._id("msg"), "sessionID": self._draft.id}
 
     def _part(self, info: dict[str, Any], **fields: Any) -> dict[str, Any]:
         return {"id": self._id("prt"), "sessionID": self._draft.id, "messageID": info["id"], **fields}
 
-    def _user(self, unit: Unit) -> dict[str, Any]:
-        info = self._info(unit)
+    def _user(self, item: SessionItem) -> dict[str, Any]:
+        info = self._info(item)
         self._prompt = info["id"]
         model = {"providerID": self._provider, "modelID": self._model}
         info |= {"role": "user", "time": {"created": self._at}, "agent": _AGENT, "model": model}
-        block = unit.value["content"][0]
+        block = item.value["content"][0]
         content = {"type": "text", "text": block["text"]} if block["type"] == "text" else _file(block)
         return {"info": info, "parts": [self._part(info, **content)]}
 
-    def _reply(self, units: list[Unit]) -> dict[str, Any]:
-        info = self._info(units[0])
+    def _reply(self, items: list[SessionItem]) -> dict[str, Any]:
+        info = self._info(items[0])
         info |= {
             "role": "assistant",
             "time": {"created": self._at, "completed": self._at},
@@ -154,17 +154,17 @@ class _Messages:
             "path": {"cwd": self._draft.cwd, "root": self._draft.cwd},
             "cost": 0,
             "tokens": _TOKENS,
-            "finish": "tool-calls" if units[-1].value["content"][0]["type"] == "tool_use" else "stop",
+            "finish": "tool-calls" if items[-1].value["content"][0]["type"] == "tool_use" else "stop",
         }
         parts = [self._part(info, type="step-start")]
-        places = [self._order.get(unit.value["content"][0].get("id"), 0) for unit in units]
+        places = [self._order.get(item.value["content"][0].get("id"), 0) for item in items]
         in_order = places == sorted(places)
-        for unit in units:
-            block = unit.value["content"][0]
+        for item in items:
+            block = item.value["content"][0]
             if block["type"] == "tool_use":
                 parts.append(self._part(info, **self._tool(info, block, in_order=in_order)))
             else:
-                added = {"metadata": {MARK_KEY: ADDED}} if unit.synthetic else {}
+                added = {"metadata": {MARK_KEY: ADDED}} if item.synthetic else {}
                 parts.append(self._part(info, type="text", text=block["text"], **added))
         finish = {"type": "step-finish", "reason": info["finish"], "cost": 0, "tokens": _TOKENS}
         return {"info": info, "parts": [*parts, self._part(info, **finish)]}

@@ -17,10 +17,10 @@ import msgspec
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.any_provider import AnyProviderClient
-from segue.sessions.client import Draft, Place, SessionFile, time_ordered_id
+from segue.sessions.client import ClientHome, NewSession, SessionFile, time_ordered_id
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program, overlay
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 from segue.sessions.pi import reader
 from segue.sessions.pi.writer import PiWriter
 from segue.sessions.values import string_of
@@ -40,15 +40,15 @@ class Pi(AnyProviderClient, Program):
     tested_versions = (PiWriter.version,)
     package = "@earendil-works/pi-coding-agent"
 
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        sessions = _root(place) / "sessions"
-        folder = _own_folder(place) or (sessions / encode_folder(str(cwd)) if cwd is not None else None)
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
+        sessions = _root(home) / "sessions"
+        folder = _own_folder(home) or (sessions / encode_folder(str(cwd)) if cwd is not None else None)
         for path in folder.glob("*.jsonl") if folder is not None else sessions.glob("*/*.jsonl"):
             excerpt = read_excerpt(path)
             session = _describe(path, excerpt) if excerpt is not None else None
             if session is None or session.title is None:
                 continue
-            if cwd is None or place.is_same_folder(session.cwd, str(cwd)):
+            if cwd is None or home.is_same_folder(session.cwd, str(cwd)):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:
@@ -61,12 +61,12 @@ class Pi(AnyProviderClient, Program):
     def new_id(self, now: int) -> str:
         return time_ordered_id(now)
 
-    def locate(self, place: Place, draft: Draft) -> Path:
-        folder = _own_folder(place) or _root(place) / "sessions" / encode_folder(draft.cwd)
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
+        folder = _own_folder(home) or _root(home) / "sessions" / encode_folder(draft.cwd)
         return folder / f"{_NOT_IN_NAME.sub('-', format_time(draft.now))}_{draft.id}.jsonl"
 
-    def complete(self, place: Place, draft: Draft) -> Draft:
-        settings = _read_settings(place)
+    def complete(self, home: ClientHome, draft: NewSession) -> NewSession:
+        settings = _read_settings(home)
         provider, model = (string_of(settings.get(key)) for key in ("defaultProvider", "defaultModel"))
         return msgspec.structs.replace(draft, provider=provider, model=model)
 
@@ -100,23 +100,23 @@ def encode_folder(cwd: str) -> str:
     return f"--{_SEPARATORS.sub('-', cwd[1:] if cwd[:1] in ('/', chr(92)) else cwd)}--"
 
 
-def _root(place: Place) -> Path:
-    return place.folder("PI_CODING_AGENT_DIR", ".pi", "agent")
+def _root(home: ClientHome) -> Path:
+    return home.folder("PI_CODING_AGENT_DIR", ".pi", "agent")
 
 
-def _own_folder(place: Place) -> Path | None:
+def _own_folder(home: ClientHome) -> Path | None:
     """Return the folder that the user chose for sessions."""
-    named = place.environ.get("PI_CODING_AGENT_SESSION_DIR") or string_of(_read_settings(place).get("sessionDir"))
-    return place.home / named[2:] if named and named.startswith("~/") else Path(named) if named else None
+    named = home.environ.get("PI_CODING_AGENT_SESSION_DIR") or string_of(_read_settings(home).get("sessionDir"))
+    return home.path / named[2:] if named and named.startswith("~/") else Path(named) if named else None
 
 
-def _read_settings(place: Place) -> dict[str, Any]:
-    return files.read_object(_root(place) / "settings.json")
+def _read_settings(home: ClientHome) -> dict[str, Any]:
+    return files.read_object(_root(home) / "settings.json")
 
 
 def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
     header = excerpt.values[0] if excerpt.values else {}
-    if not reader.is_line(Line(1, header)):
+    if not reader.is_line(LogLine(1, header)):
         return None
     return SessionFile(
         "pi",

@@ -13,7 +13,7 @@ from typing import Any
 from segue.errors import InputError
 from segue.sessions.any_provider import API, objects_of, result_unit, thinking_block
 from segue.sessions.client import MARK_KEY
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, make_title
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts, make_title
 from segue.sessions.values import object_of, string_of
 
 VERSION = 3
@@ -21,12 +21,12 @@ _BEFORE, _BRANCH = "Summary of the conversation before:", "Summary of a branch t
 _FAILED = ("error", "aborted")
 
 
-def is_line(line: Line) -> bool:
+def is_line(line: LogLine) -> bool:
     value = line.value
     return value.get("type") == "session" and isinstance(value.get("id"), str) and "cwd" in value
 
 
-def parse_log(lines: list[Line]) -> ParsedLog:
+def parse_log(lines: list[LogLine]) -> ParsedLog:
     """Return the body with which the client would continue."""
     header = next(line for line in lines if is_line(line))
     version = header.value.get("version", 1)
@@ -66,12 +66,12 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     return ParsedLog("pi", body, API, title, numbers, dropped, times, facts=facts)
 
 
-def _active_path(entries: list[Line]) -> list[Line]:
+def _active_path(entries: list[LogLine]) -> list[LogLine]:
     """Return the entries from the root to the last one."""
     if not any("id" in line.value for line in entries):
         return entries
     by_id = {line.value.get("id"): line for line in entries}
-    path: list[Line] = []
+    path: list[LogLine] = []
     passed: set[Any] = set()
     line = entries[-1] if entries else None
     while line is not None and line.value.get("id") not in passed:
@@ -81,7 +81,7 @@ def _active_path(entries: list[Line]) -> list[Line]:
     return path[::-1]
 
 
-def _after_compaction(path: list[Line]) -> list[Line]:
+def _after_compaction(path: list[LogLine]) -> list[LogLine]:
     """Return the last compaction, the entries that it keeps, and all after it."""
     places = [index for index, line in enumerate(path) if line.value.get("type") == "compaction"]
     if not places:
@@ -97,15 +97,15 @@ def _after_compaction(path: list[Line]) -> list[Line]:
     return [compaction, *path[kept:last], *path[last + 1 :]]
 
 
-def _count(lines: Sequence[Line]) -> int:
+def _count(lines: Sequence[LogLine]) -> int:
     return sum(_parse_entry(line, None) is not None for line in lines)
 
 
-def _is_failed(line: Line) -> bool:
+def _is_failed(line: LogLine) -> bool:
     return object_of(line.value.get("message")).get("stopReason") in _FAILED
 
 
-def _parse_entry(line: Line, edit: Any) -> dict[str, Any] | None:
+def _parse_entry(line: LogLine, edit: Any) -> dict[str, Any] | None:
     """Return the message that the client sends for an entry; None if it sends none."""
     value = line.value
     message = object_of(value.get("message"))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from segue.sessions.any_provider import objects_of
-from segue.sessions.client import MARK_KEY, Draft, Unit
+from segue.sessions.client import MARK_KEY, NewSession, SessionItem
 from segue.sessions.lines import LineWriter
 from segue.sessions.pi.reader import VERSION, find_model
 from segue.sessions.values import object_of
@@ -25,7 +25,7 @@ _USAGE = {**dict.fromkeys(_COSTS, 0), "totalTokens": 0, "cost": {**dict.fromkeys
 class PiWriter(LineWriter):
     version = "0.87.1"
 
-    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+    def __init__(self, draft: NewSession, before: list[dict[str, Any]] | None = None) -> None:
         super().__init__(draft, before)
         own = find_model(self._before)
         self._provider, self._model = own if all(own) else (draft.provider, draft.model)
@@ -56,18 +56,18 @@ class PiWriter(LineWriter):
         return self._before
 
     def _entries(self) -> Iterator[dict[str, Any]]:
-        reply: list[Unit] = []
-        for unit in self._draft.units:
-            if reply and (unit.value["role"] == "user" or unit.synthetic):
+        reply: list[SessionItem] = []
+        for item in self._draft.items:
+            if reply and (item.value["role"] == "user" or item.synthetic):
                 yield self._reply(reply)
                 reply = []
-            self._set_time(unit)
-            if unit.value["role"] == "assistant":
-                reply.append(unit)
+            self._set_time(item)
+            if item.value["role"] == "assistant":
+                reply.append(item)
             else:
-                yield self._message(self._input(unit.value["content"][0]))
+                yield self._message(self._input(item.value["content"][0]))
         if reply:
-            yield {**self._reply(reply), **self._seal}
+            yield {**self._reply(reply), **self._signed_copy}
 
     def _entry(self, kind: str, **fields: Any) -> dict[str, Any]:
         name = self._make_id()
@@ -80,8 +80,8 @@ class PiWriter(LineWriter):
     def _message(self, message: dict[str, Any], **fields: Any) -> dict[str, Any]:
         return self._entry("message", message={**message, "timestamp": self._at // 1000}, **fields)
 
-    def _reply(self, units: list[Unit]) -> dict[str, Any]:
-        blocks = [unit.value["content"][0] for unit in units]
+    def _reply(self, items: list[SessionItem]) -> dict[str, Any]:
+        blocks = [item.value["content"][0] for item in items]
         content = [_reply_block(block) for block in blocks]
         self._calls.update({block["id"]: block for block in content if block["type"] == "toolCall"})
         message = {
@@ -93,7 +93,7 @@ class PiWriter(LineWriter):
             "usage": _USAGE,
             "stopReason": "toolUse" if blocks[-1]["type"] == "tool_use" else "stop",
         }
-        return self._message(message, **({MARK_KEY: "added"} if units[0].synthetic else {}))
+        return self._message(message, **({MARK_KEY: "added"} if items[0].synthetic else {}))
 
     def _input(self, block: dict[str, Any]) -> dict[str, Any]:
         if block["type"] != "tool_result":

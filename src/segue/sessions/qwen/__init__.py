@@ -15,11 +15,11 @@ from typing import Any
 from segue.errors import InputError
 from segue.processes import is_running
 from segue.sessions import files
-from segue.sessions.client import Client, Draft, Place, SessionFile
+from segue.sessions.client import Client, ClientHome, NewSession, SessionFile
 from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.gemini_contents import API, strip_placeholder
 from segue.sessions.launch import MODEL, Launch, LaunchContext, Program, write_json
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 from segue.sessions.qwen import reader
 from segue.sessions.qwen.writer import QwenWriter
 
@@ -37,15 +37,15 @@ class QwenCode(Client, Program):
     tested_versions = (QwenWriter.version,)
     package = "@qwen-code/qwen-code"
 
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        folder = _encode_folder(place, str(cwd)) if cwd is not None else "*"
-        for path in (_root(place) / "projects").glob(f"{folder}/chats/*.jsonl"):
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
+        folder = _encode_folder(home, str(cwd)) if cwd is not None else "*"
+        for path in (_root(home) / "projects").glob(f"{folder}/chats/*.jsonl"):
             excerpt = read_excerpt(path)
             session = _describe(path, excerpt) if excerpt is not None else None
             # Two folders can have the same name.
             if session is None:
                 continue
-            if cwd is None or session.cwd is None or place.is_same_folder(session.cwd, str(cwd)):
+            if cwd is None or session.cwd is None or home.is_same_folder(session.cwd, str(cwd)):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:
@@ -55,8 +55,8 @@ class QwenCode(Client, Program):
             raise InputError("not a session of Qwen Code: no line with a message", path=str(path))
         return session
 
-    def locate(self, place: Place, draft: Draft) -> Path:
-        return _root(place) / "projects" / _encode_folder(place, draft.cwd) / "chats" / f"{draft.id}.jsonl"
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
+        return _root(home) / "projects" / _encode_folder(home, draft.cwd) / "chats" / f"{draft.id}.jsonl"
 
     def launch(self, context: LaunchContext) -> Launch:
         # The client guesses from a model's name whether it accepts pictures: it sends none to a name it never saw.
@@ -78,24 +78,24 @@ class QwenCode(Client, Program):
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         return strip_placeholder(value)
 
-    def is_open(self, place: Place, session: SessionFile) -> bool:
-        lock = _root(place) / "tmp" / "session-writer-locks" / f"{session.id}.lock"
+    def is_open(self, home: ClientHome, session: SessionFile) -> bool:
+        lock = _root(home) / "tmp" / "session-writer-locks" / f"{session.id}.lock"
         pid = files.read_object(lock).get("pid")
-        return (isinstance(pid, int) and is_running(pid)) or super().is_open(place, session)
+        return (isinstance(pid, int) and is_running(pid)) or super().is_open(home, session)
 
 
-def _root(place: Place) -> Path:
-    if place.environ.get("QWEN_RUNTIME_DIR"):
-        return place.folder("QWEN_RUNTIME_DIR")
-    return place.folder("QWEN_HOME", ".qwen")
+def _root(home: ClientHome) -> Path:
+    if home.environ.get("QWEN_RUNTIME_DIR"):
+        return home.folder("QWEN_RUNTIME_DIR")
+    return home.folder("QWEN_HOME", ".qwen")
 
 
-def _encode_folder(place: Place, cwd: str) -> str:
-    return _NOT_ALPHANUMERIC.sub("-", cwd.lower() if place.platform == "win32" else cwd)
+def _encode_folder(home: ClientHome, cwd: str) -> str:
+    return _NOT_ALPHANUMERIC.sub("-", cwd.lower() if home.platform == "win32" else cwd)
 
 
 def _describe(path: Path, excerpt: Excerpt) -> SessionFile | None:
-    if not any(reader.is_line(Line(1, value)) for value in excerpt.values):
+    if not any(reader.is_line(LogLine(1, value)) for value in excerpt.values):
         return None
     return SessionFile(
         "qwen",

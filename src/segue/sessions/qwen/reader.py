@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from segue.errors import InputError
 from segue.sessions.gemini_contents import API, parts_of, text_of
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts, is_client_text, make_title
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts, is_client_text, make_title
 from segue.sessions.values import list_of, object_of
 
 _TYPES = ("user", "assistant", "tool_result")
@@ -30,7 +30,7 @@ _SIDE_RECORDS = frozenset(
 )
 
 
-def is_line(line: Line) -> bool:
+def is_line(line: LogLine) -> bool:
     value = line.value
     has_parts = isinstance(object_of(value.get("message")).get("parts"), list)
     return value.get("type") in _TYPES and has_parts and isinstance(value.get("uuid"), str)
@@ -43,13 +43,13 @@ def is_record(value: Any) -> bool:
     return value.get("type") in _TYPES or (value.get("type") == "system" and value.get("subtype") not in _SIDE_RECORDS)
 
 
-def parse_log(lines: list[Line]) -> ParsedLog:
+def parse_log(lines: list[LogLine]) -> ParsedLog:
     """Return the body with which the client would continue."""
     records = [line for line in lines if is_record(line.value)]
     branch = _active_branch(records)
     dropped = {"lines on branches that were left": sum(map(is_line, records)) - sum(map(is_line, branch))}
     compaction = max((at for at, line in enumerate(branch) if _compacted_history(line) is not None), default=None)
-    contents: list[tuple[Line, dict[str, Any]]] = []
+    contents: list[tuple[LogLine, dict[str, Any]]] = []
     if compaction is not None:
         dropped["lines before the client's own compaction"] = sum(map(is_line, branch[:compaction]))
         history = _compacted_history(branch[compaction]) or []
@@ -78,7 +78,7 @@ def parse_log(lines: list[Line]) -> ParsedLog:
     return ParsedLog("qwen-code", body, API, name or title, numbers, dropped, times, facts=facts)
 
 
-def _active_branch(records: list[Line]) -> list[Line]:
+def _active_branch(records: list[LogLine]) -> list[LogLine]:
     """Return the lines from the last record up to the root, in the order of the file."""
     parents: dict[str, Any] = {}
     for line in records:
@@ -91,17 +91,17 @@ def _active_branch(records: list[Line]) -> list[Line]:
     return [line for line in records if line.value["uuid"] in uuids]
 
 
-def _content(line: Line) -> dict[str, Any]:
+def _content(line: LogLine) -> dict[str, Any]:
     message = object_of(line.value["message"])
     role = "model" if line.value["type"] == "assistant" else "user"
     return {"role": role, "parts": parts_of(message["parts"])}
 
 
-def _is_result(line: Line) -> bool:
+def _is_result(line: LogLine) -> bool:
     return line.value.get("type") == "tool_result"
 
 
-def _is_answer_of_client(line: Line, before: Line) -> bool:
+def _is_answer_of_client(line: LogLine, before: LogLine) -> bool:
     """Return whether the client itself answered a prompt, which is one of its commands; the model gets neither."""
     payload = object_of(line.value.get("systemPayload"))
     output = list_of(payload.get("outputHistoryItems"))
@@ -113,7 +113,7 @@ def _is_answer_of_client(line: Line, before: Line) -> bool:
     return is_shown and is_prompt and object_of(before.value["message"]).get("parts") == prompt
 
 
-def _compacted_history(line: Line) -> list[Any] | None:
+def _compacted_history(line: LogLine) -> list[Any] | None:
     if line.value.get("subtype") != "chat_compression":
         return None
     history = object_of(line.value.get("systemPayload")).get("compressedHistory")
@@ -126,7 +126,7 @@ def _without_reminders(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "parts": kept}
 
 
-def _last(lines: list[Line], key: str) -> str | None:
+def _last(lines: list[LogLine], key: str) -> str | None:
     values = (line.value.get(key) for line in reversed(lines))
     return next((value for value in values if isinstance(value, str) and value), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from segue.sessions.client import MARK_KEY, Draft
+from segue.sessions.client import MARK_KEY, NewSession
 from segue.sessions.gemini_contents import call_of, response_of, show_result, strip_placeholder
 from segue.sessions.lines import LineWriter, decode_lines
 from segue.sessions.qwen.reader import is_record
@@ -17,7 +17,7 @@ _PROVENANCES = {"user": "real_user", "assistant": "assistant_output", "tool_resu
 class QwenWriter(LineWriter):
     version = "0.24.4"
 
-    def __init__(self, draft: Draft, before: list[dict[str, Any]] | None = None) -> None:
+    def __init__(self, draft: NewSession, before: list[dict[str, Any]] | None = None) -> None:
         super().__init__(draft, before)
         self._last = next((value["uuid"] for value in reversed(self._before) if is_record(value)), None)
 
@@ -40,7 +40,7 @@ class QwenWriter(LineWriter):
         return values
 
     @classmethod
-    def copy(cls, data: bytes, draft: Draft) -> bytes:
+    def copy(cls, data: bytes, draft: NewSession) -> bytes:
         old = next((value["sessionId"] for value in decode_lines(data) if "sessionId" in value), None)
         lines = super().copy(data, draft)
         # The ids of prompts begin with that of the session.
@@ -50,22 +50,22 @@ class QwenWriter(LineWriter):
         reply: list[dict[str, Any]] = []
         calls: dict[Any, dict[str, Any]] = {}
         is_added = False
-        for unit in self._draft.units:
-            (part,) = strip_placeholder(unit.value)["parts"]
-            if unit.value["role"] != "model" and reply:
+        for item in self._draft.items:
+            (part,) = strip_placeholder(item.value)["parts"]
+            if item.value["role"] != "model" and reply:
                 yield self._reply(reply, is_added=is_added)
                 reply, is_added = [], False
-            self._set_time(unit)
-            if unit.value["role"] == "model":
+            self._set_time(item)
+            if item.value["role"] == "model":
                 reply.append(part)
                 calls[call_of(part).get("id")] = call_of(part)
-                is_added |= unit.synthetic
+                is_added |= item.synthetic
             elif response_of(part):
                 yield self._make("tool_result", message=_message("user", part), toolCallResult=_display(part, calls))
             else:
                 yield self._make("user", message=_message("user", part))
         if reply:
-            yield {**self._reply(reply, is_added=is_added), **self._seal}
+            yield {**self._reply(reply, is_added=is_added), **self._signed_copy}
 
     def _reply(self, parts: list[dict[str, Any]], *, is_added: bool) -> dict[str, Any]:
         model = {"model": self._draft.model} if self._draft.model is not None else {}

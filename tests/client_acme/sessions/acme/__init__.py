@@ -7,7 +7,7 @@ from pathlib import Path
 
 from segue.errors import InputError
 from segue.sessions.any_provider import AnyProviderClient
-from segue.sessions.client import Draft, Place, SessionFile
+from segue.sessions.client import ClientHome, NewSession, SessionFile
 from segue.sessions.excerpt import read_excerpt
 from segue.sessions.launch import Launch, LaunchContext, Program
 
@@ -25,10 +25,10 @@ class Acme(AnyProviderClient, Program):
     writer = AcmeWriter
     tested_versions = (AcmeWriter.version,)
 
-    def find(self, place: Place, cwd: Path | None) -> Iterator[SessionFile]:
-        for path in _root(place).glob("*.jsonl"):
+    def find(self, home: ClientHome, cwd: Path | None) -> Iterator[SessionFile]:
+        for path in _root(home).glob("*.jsonl"):
             session = self.describe(path)
-            if cwd is None or place.is_same_folder(session.cwd, str(cwd)):
+            if cwd is None or home.is_same_folder(session.cwd, str(cwd)):
                 yield session
 
     def describe(self, path: Path) -> SessionFile:
@@ -38,8 +38,8 @@ class Acme(AnyProviderClient, Program):
         head = excerpt.values[0]
         return SessionFile("acme", head["id"], path, head["cwd"], excerpt.updated, excerpt.size, head.get("title"))
 
-    def locate(self, place: Place, draft: Draft) -> Path:
-        return _root(place) / f"{draft.id}.jsonl"
+    def locate(self, home: ClientHome, draft: NewSession) -> Path:
+        return _root(home) / f"{draft.id}.jsonl"
 
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         return (self.program, "resume", session.id)
@@ -48,5 +48,5 @@ class Acme(AnyProviderClient, Program):
         return Launch(("--url", context.url), {"ACME_KEY": context.key})
 
 
-def _root(place: Place) -> Path:
-    return place.folder("ACME_HOME", ".acme")
+def _root(home: ClientHome) -> Path:
+    return home.folder("ACME_HOME", ".acme")

@@ -7,7 +7,7 @@ from typing import Any
 
 from segue.errors import InputError
 from segue.sessions.any_provider import API
-from segue.sessions.parsed_log import Line, ParsedLog, SessionFacts
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts
 
 KIND = "acme"
 
@@ -16,11 +16,11 @@ def is_head(value: Mapping[str, Any]) -> bool:
     return value.get("acme") == 1 and isinstance(value.get("id"), str)
 
 
-def is_line(line: Line) -> bool:
+def is_line(line: LogLine) -> bool:
     return is_head(line.value)
 
 
-def parse_log(lines: list[Line]) -> ParsedLog:
+def parse_log(lines: list[LogLine]) -> ParsedLog:
     """Return the body with which the client would continue."""
     blocks = [line for line in lines if "block" in line.value]
     if not blocks:

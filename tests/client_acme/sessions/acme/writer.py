@@ -15,12 +15,12 @@ class AcmeWriter(LineWriter):
         draft = self._draft
         if self._is_new:
             yield {"acme": 1, "id": draft.id, "cwd": draft.cwd, "title": draft.title, **self._parent}
-        for unit in draft.units:
-            self._set_time(unit)
-            (block,) = unit.value["content"]
-            yield {"timestamp": self._time, "role": unit.value["role"], "block": block}
-        if self._seal:
-            yield self._seal
+        for item in draft.items:
+            self._set_time(item)
+            (block,) = item.value["content"]
+            yield {"timestamp": self._time, "role": item.value["role"], "block": block}
+        if self._signed_copy:
+            yield self._signed_copy
 
     def renamed_lines(self) -> list[dict[str, Any]]:
         head, *others = self._before

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from segue.errors import InputError
-from segue.sessions.journeys import Journey, JourneyStore
+from segue.sessions.move_record import MovedConversation, MoveRecord
 
 COUNT = """
 import pathlib, sys
-from segue.sessions.journeys import JourneyStore
-store, file = JourneyStore(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2])
+from segue.sessions.move_record import MoveRecord
+store, file = MoveRecord(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2])
 for _ in range(100):
     with store.lock():
         number = int(file.read_text())
@@ -45,8 +45,8 @@ def test_one_process_holds_the_lock_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_transaction_that_was_killed_is_rolled_back(tmp_path: Path) -> None:
-    store, path = JourneyStore(tmp_path / "moves.db"), tmp_path / "moves.db"
-    store.save(Journey.start())
+    store, path = MoveRecord(tmp_path / "moves.db"), tmp_path / "moves.db"
+    store.save(MovedConversation.start())
     whole = path.read_bytes()
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     assert path.with_name("moves.db-journal").stat().st_size > 512
@@ -56,7 +56,7 @@ def test_a_transaction_that_was_killed_is_rolled_back(tmp_path: Path) -> None:
 
 
 def test_a_lock_is_released_by_an_error(tmp_path: Path) -> None:
-    store = JourneyStore(tmp_path / "moves.db")
+    store = MoveRecord(tmp_path / "moves.db")
     for _ in range(2):
         with pytest.raises(InputError, match="of the body"), store.lock():
             raise InputError("of the body")
@@ -65,6 +65,6 @@ def test_a_lock_is_released_by_an_error(tmp_path: Path) -> None:
 
 def test_a_lock_that_can_not_be_made_is_an_error_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="can't be written") as caught, JourneyStore(tmp_path / "file" / "x.db").lock():
+    with pytest.raises(InputError, match="can't be written") as caught, MoveRecord(tmp_path / "file" / "x.db").lock():
         raise AssertionError("it was locked")
     assert caught.value.path == str(tmp_path / "file" / "x.db")

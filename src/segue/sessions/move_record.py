@@ -1,4 +1,4 @@
-"""Journeys: conversations that moved between clients, with every message in its original form, and their sessions.
+"""Conversations that moved between clients, with every message in its original form, and their sessions.
 
 Signatures and encrypted reasoning, ids and tools that a client's session can't hold are kept here, so that a session
 that is moved back has them again. One SQLite file of the user's, readable by its owner only.
@@ -23,10 +23,10 @@ from segue.errors import InputError, SegueError
 from segue.private_files import make_folder
 from segue.sessions.client import SessionFile
 from segue.sessions.files import Fingerprint
-from segue.sessions.session import Entry, decode_entry, encode_entry
+from segue.sessions.session import SessionMessage, decode_entry, encode_entry
 
 _VERSION = 2
-# In microseconds: a year after its last move, a journey is deleted.
+# In microseconds: a year after its last move, a conversation is deleted.
 _MAX_AGE = 365 * 24 * 3600 * 1_000_000
 _DELETE_OLD = "DELETE FROM stop WHERE journey IN (SELECT journey FROM stop GROUP BY journey HAVING max(moved) < ?)"
 _SCHEMA = """
@@ -56,19 +56,19 @@ _MARKS = ", ".join("?" * 12)
 _COLUMNS = "client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved"
 
 
-class Stop(Struct, frozen=True):
-    """A session of a journey, as it was when a move last read or wrote it.
+class SessionState(Struct, frozen=True):
+    """A session of a conversation, as it was when a move last read or wrote it.
 
-    It has the first `reach` messages of the journey. Its file has `own_count` messages with the digest `own_digest`,
-    which may differ in number: rendering adds and merges some. `open_calls` are the ids of its calls without a result;
-    `moved` is the time of that move in microseconds since 1970.
+    It has the first `message_count` messages of the conversation. Its file has `file_message_count` messages with the
+    digest `file_digest`, which may differ in number: rendering adds and merges some. `open_calls` are the ids of its
+    calls without a result; `moved` is the time of that move in microseconds since 1970.
     """
 
     file: SessionFile
     fingerprint: Fingerprint
-    own_count: int
-    own_digest: str
-    reach: int
+    file_message_count: int
+    file_digest: str
+    message_count: int
     moved: int
     open_calls: tuple[str, ...] = ()
 
@@ -78,45 +78,45 @@ class Stop(Struct, frozen=True):
         return self.file.client, self.file.id
 
 
-class Journey(Struct):
-    """A conversation and its sessions. `contents` has the content of sessions that `JourneyStore.save` has to write.
+class MovedConversation(Struct):
+    """A conversation and its sessions. `contents` has the content of sessions that `MoveRecord.save` has to write.
 
-    A session can be in several journeys: each has the session as it was when it was moved. `unfinished` is a session
+    A session can be in several of them: each has the session as it was when it was moved. `unfinished` is a session
     with its content that a move began to write: it is saved before the write, and removed with the record of it.
     """
 
     id: str
-    entries: list[Entry]
-    stops: list[Stop]
+    entries: list[SessionMessage]
+    states: list[SessionState]
     contents: dict[tuple[str, str], bytes] = {}
-    unfinished: tuple[Stop, bytes] | None = None
+    unfinished: tuple[SessionState, bytes] | None = None
 
     @classmethod
-    def start(cls) -> Journey:
+    def start(cls) -> MovedConversation:
         return cls(secrets.token_hex(16), [], [])
 
-    def find_stop(self, client: str, session: str) -> Stop | None:
-        return next((stop for stop in self.stops if stop.key == (client, session)), None)
+    def find_state(self, client: str, session: str) -> SessionState | None:
+        return next((state for state in self.states if state.key == (client, session)), None)
 
-    def latest_stop(self, client: str) -> Stop | None:
-        """Return the session of a client that has most of the journey; of several, the last one written."""
-        stops = [stop for stop in self.stops if stop.file.client == client]
-        return max(stops, key=lambda stop: (stop.reach, stop.moved), default=None)
+    def latest_state(self, client: str) -> SessionState | None:
+        """Return the session of a client that has most of the conversation; of several, the last one written."""
+        states = [state for state in self.states if state.file.client == client]
+        return max(states, key=lambda state: (state.message_count, state.moved), default=None)
 
-    def set_stop(self, stop: Stop, content: bytes) -> None:
+    def set_state(self, state: SessionState, content: bytes) -> None:
         """Add a session with its content; an earlier state of the same session is replaced."""
-        self.contents[stop.key] = content
-        self.stops = [*(other for other in self.stops if other.key != stop.key), stop]
+        self.contents[state.key] = content
+        self.states = [*(other for other in self.states if other.key != state.key), state]
 
 
-class JourneyStore:
-    """The file with all journeys, made on first use."""
+class MoveRecord:
+    """The file with all conversations, made on first use."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def find(self, client: str, session: str) -> Journey | None:
-        """Return the journey that a session belongs to; of several, the one that it was moved in last."""
+    def find(self, client: str, session: str) -> MovedConversation | None:
+        """Return the conversation that a session belongs to; of several, the one that it was moved in last."""
         if not self._path.exists():
             return None
         try:
@@ -124,24 +124,24 @@ class JourneyStore:
                 row = connection.execute(_FIND, (client, session)).fetchone()
                 if row is None:
                     return None
-                stops = connection.execute(f"SELECT {_COLUMNS} FROM stop WHERE journey = ?", (row[0],)).fetchall()
+                states = connection.execute(f"SELECT {_COLUMNS} FROM stop WHERE journey = ?", (row[0],)).fetchall()
                 query = f"SELECT {_COLUMNS}, data FROM unfinished WHERE journey = ?"
                 begun = connection.execute(query, (row[0],)).fetchone()
             stored = cast("list[Any]", msgspec.json.decode(zlib.decompress(row[1])))
             entries = [decode_entry(entry, f"entries[{number}]") for number, entry in enumerate(stored)]
-            unfinished = (decode_stop(begun[:-1]), zlib.decompress(begun[-1])) if begun is not None else None
+            unfinished = (decode_state(begun[:-1]), zlib.decompress(begun[-1])) if begun is not None else None
         except (sqlite3.Error, zlib.error, msgspec.DecodeError, SegueError, OSError, TypeError, ValueError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
-        return Journey(row[0], entries, [decode_stop(stop) for stop in stops], unfinished=unfinished)
+        return MovedConversation(row[0], entries, [decode_state(state) for state in states], unfinished=unfinished)
 
-    def load_content(self, journey: Journey, stop: Stop) -> bytes | None:
-        """Return the content that a session of a journey had when it was last read or written by a move."""
-        if stop.key in journey.contents or not self._path.exists():
-            return journey.contents.get(stop.key)
+    def load_content(self, conversation: MovedConversation, state: SessionState) -> bytes | None:
+        """Return the content that a session of a conversation had when it was last read or written by a move."""
+        if state.key in conversation.contents or not self._path.exists():
+            return conversation.contents.get(state.key)
         try:
             with closing(self._open()) as connection:
                 query = "SELECT data FROM content WHERE journey = ? AND client = ? AND session = ?"
-                row = connection.execute(query, (journey.id, *stop.key)).fetchone()
+                row = connection.execute(query, (conversation.id, *state.key)).fetchone()
             return zlib.decompress(row[0]) if row is not None else None
         except (sqlite3.Error, zlib.error, OSError, TypeError) as error:
             raise InputError(f"the record of moved sessions can't be read: {error}", path=str(self._path)) from None
@@ -166,28 +166,28 @@ class JourneyStore:
         finally:
             lock.release()
 
-    def save(self, journey: Journey) -> None:
-        """Store a journey and its sessions, in one transaction."""
-        entries = zlib.compress(encode_json([encode_entry(entry) for entry in journey.entries]))
+    def save(self, conversation: MovedConversation) -> None:
+        """Store a conversation and its sessions, in one transaction."""
+        entries = zlib.compress(encode_json([encode_entry(entry) for entry in conversation.entries]))
         try:
             with closing(self._connect()) as connection, connection:
-                connection.execute("INSERT OR REPLACE INTO journey VALUES (?, ?)", (journey.id, entries))
-                for stop in journey.stops:
+                connection.execute("INSERT OR REPLACE INTO journey VALUES (?, ?)", (conversation.id, entries))
+                for state in conversation.states:
                     connection.execute(
                         f"INSERT OR REPLACE INTO stop (journey, {_COLUMNS}) VALUES ({_MARKS})",
-                        (journey.id, *encode_stop(stop)),
+                        (conversation.id, *encode_state(state)),
                     )
-                for key, data in journey.contents.items():
-                    values = journey.id, *key, zlib.compress(data)
+                for key, data in conversation.contents.items():
+                    values = conversation.id, *key, zlib.compress(data)
                     connection.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?, ?)", values)
-                connection.execute("DELETE FROM unfinished WHERE journey = ?", (journey.id,))
-                if journey.unfinished is not None:
-                    stop, data = journey.unfinished
+                connection.execute("DELETE FROM unfinished WHERE journey = ?", (conversation.id,))
+                if conversation.unfinished is not None:
+                    state, data = conversation.unfinished
                     connection.execute(
                         f"INSERT INTO unfinished (journey, {_COLUMNS}, data) VALUES ({_MARKS}, ?)",
-                        (journey.id, *encode_stop(stop), zlib.compress(data)),
+                        (conversation.id, *encode_state(state), zlib.compress(data)),
                     )
-                newest = max((stop.moved for stop in journey.stops), default=0)
+                newest = max((state.moved for state in conversation.states), default=0)
                 connection.execute(_DELETE_OLD, (newest - _MAX_AGE,))
                 for table, column in (("journey", "id"), ("content", "journey"), ("unfinished", "journey")):
                     connection.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT journey FROM stop)")
@@ -231,15 +231,22 @@ def _read_version(connection: sqlite3.Connection) -> int:
     return version
 
 
-def encode_stop(stop: Stop) -> Sequence[Any]:
-    """Return the stored form of a session of a journey."""
-    file = stop.file
-    fields = (file.client, file.id, str(file.path), file.cwd, stop.fingerprint.size, stop.fingerprint.digest)
-    return (*fields, stop.own_count, stop.own_digest, stop.reach, " ".join(stop.open_calls), stop.moved)
+def encode_state(state: SessionState) -> Sequence[Any]:
+    """Return the stored form of a session of a conversation."""
+    file = state.file
+    fields = (file.client, file.id, str(file.path), file.cwd, state.fingerprint.size, state.fingerprint.digest)
+    return (
+        *fields,
+        state.file_message_count,
+        state.file_digest,
+        state.message_count,
+        " ".join(state.open_calls),
+        state.moved,
+    )
 
 
-def decode_stop(row: Sequence[Any]) -> Stop:
-    """Decode a session of a journey."""
-    client, session, path, cwd, size, digest, own, own_digest, done, open_calls, moved = row
+def decode_state(row: Sequence[Any]) -> SessionState:
+    """Decode a session of a conversation."""
+    client, session, path, cwd, size, digest, own, file_digest, done, open_calls, moved = row
     file = SessionFile(client, session, Path(path), cwd, size=size)
-    return Stop(file, Fingerprint(size, digest), own, own_digest, done, moved, tuple(open_calls.split()))
+    return SessionState(file, Fingerprint(size, digest), own, file_digest, done, moved, tuple(open_calls.split()))

@@ -1,4 +1,4 @@
-"""Journeys that are sealed in the session itself: a move back without the record of moves."""
+"""Conversations that are signed in the session itself: a move back without the record of moves."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from segue.bridge.envelopes import EnvelopeKeys
-from segue.sessions.client import SEAL_KEY, SessionFile
-from segue.sessions.seal import has_seal, open_seal, strip_seals
+from segue.sessions.client import SIGNED_COPY_KEY, SessionFile
+from segue.sessions.signed_copy import has_signed_copy, open_signed_copy, strip_signed_copies
 from tests.sessions.test_moves import IN_FILES, RECORDED
-from tests.sessions.test_way_home import PAIRS, signatures
+from tests.sessions.test_moving_back import PAIRS, signatures
 from tests.sessions.world import KEYS, World, client, texts
 
 
@@ -77,7 +77,7 @@ def test_a_session_of_a_folder_that_is_missing_is_restored_in_this_one(world: Wo
 
 
 @pytest.mark.parametrize("abroad", RECORDED)
-def test_a_seal_does_not_contain_others(world: World, abroad: str):
+def test_a_signed_copy_does_not_contain_others(world: World, abroad: str):
     session = world.add_recorded("codex" if abroad == "claude" else "claude")
     away = world.move(session, abroad).session
     sizes: list[int] = []
@@ -86,62 +86,64 @@ def test_a_seal_does_not_contain_others(world: World, abroad: str):
             world.resume(each)
             other = session if each is away else away
             world.move(each, other.client)
-        opened = open_seal(world.load(away), KEYS)
+        opened = open_signed_copy(world.load(away), KEYS)
         assert opened is not None
-        assert not any(map(has_seal, opened.journey.contents.values()))
-        sizes.append(len(world.load(away)) - len(strip_seals(world.load(away))))
-    # The total grows by one seal with each move.
+        assert not any(map(has_signed_copy, opened.conversation.contents.values()))
+        sizes.append(len(world.load(away)) - len(strip_signed_copies(world.load(away))))
+    # The total grows by one copy with each move.
     assert sizes[2] < 6 * sizes[0]
 
 
-def test_a_changed_seal_is_ignored(world: World, tmp_path: Path):
+def test_a_changed_signed_copy_is_ignored(world: World, tmp_path: Path):
     session = world.add_recorded("claude")
     away = world.move(session, "codex").session
     data = world.load(away)
-    at = data.index(SEAL_KEY.encode()) + 200
+    at = data.index(SIGNED_COPY_KEY.encode()) + 200
     away.path.write_bytes(data[:at] + (b"A" if data[at : at + 1] != b"A" else b"B") + data[at + 1 :])
     forget(world, tmp_path)
-    assert open_seal(world.load(away), KEYS) is None
+    assert open_signed_copy(world.load(away), KEYS) is None
     assert world.move(away, "claude").report.action == "created"
 
 
-def test_a_seal_of_another_key_is_ignored(world: World):
+def test_a_signed_copy_of_another_key_is_ignored(world: World):
     away = world.move(world.add_recorded("claude"), "codex").session
-    assert open_seal(world.load(away), EnvelopeKeys(b"o" * 32)) is None
-    assert open_seal(world.load(away), EnvelopeKeys(b"o" * 32, KEYS.current)) is not None
+    assert open_signed_copy(world.load(away), EnvelopeKeys(b"o" * 32)) is None
+    assert open_signed_copy(world.load(away), EnvelopeKeys(b"o" * 32, KEYS.current)) is not None
 
 
-def test_a_seal_in_a_text_is_not_one_of_the_session(world: World):
+def test_a_signed_copy_in_a_text_is_not_one_of_the_session(world: World):
     away = world.move(world.add_recorded("claude"), "codex").session
     line = json.dumps({"type": "event_msg", "payload": {"type": "x", "text": world.load(away).decode()}})
-    assert has_seal(world.load(away))
-    assert not has_seal(line.encode())
+    assert has_signed_copy(world.load(away))
+    assert not has_signed_copy(line.encode())
 
 
-def test_a_seal_of_another_session_is_not_used(world: World, tmp_path: Path):
+def test_a_signed_copy_of_another_session_is_not_used(world: World, tmp_path: Path):
     session = world.add_recorded("claude")
     away = world.move(session, "codex").session
-    seal = next(line for line in world.load(away).splitlines() if has_seal(line))
+    signed_copy = next(line for line in world.load(away).splitlines() if has_signed_copy(line))
     forget(world, tmp_path, away)
-    other = world.add("codex", (world.load(world.add_recorded("codex"))) + seal + b"\n")
+    other = world.add("codex", (world.load(world.add_recorded("codex"))) + signed_copy + b"\n")
     back = world.move(other, "claude")
     assert back.report.action == "created"
     assert texts(world.read(back.session), "human") == texts(world.read(other), "human")
 
 
-def test_a_large_session_has_no_seal_and_is_moved(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(type(client("codex")), "max_seal", 1000)
+def test_a_large_session_has_no_signed_copy_and_is_moved(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(type(client("codex")), "max_signed_copy", 1000)
     session = world.add_recorded("claude")
     away = world.move(session, "codex").session
-    assert not has_seal(world.load(away))
+    assert not has_signed_copy(world.load(away))
     world.resume(away)
     assert world.move(away, "claude").session.id == session.id
 
 
 @pytest.mark.parametrize("abroad", IN_FILES)
-def test_a_session_with_a_long_seal_is_listed_as_before(world: World, abroad: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_session_with_a_long_signed_copy_is_listed_as_before(
+    world: World, abroad: str, monkeypatch: pytest.MonkeyPatch
+):
     session = world.add_recorded("codex" if abroad == "claude" else "claude")
-    monkeypatch.setattr("segue.sessions.mover.seal_journey", lambda *_: "A" * 400_000)
+    monkeypatch.setattr("segue.sessions.mover.make_signed_copy", lambda *_: "A" * 400_000)
     away = world.move(session, abroad).session
     found = client(abroad).describe(away.path)
     assert (found.id, found.cwd, found.title) == (away.id, away.cwd, away.title)

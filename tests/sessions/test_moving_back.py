@@ -1,4 +1,4 @@
-"""A session that comes home: as it was, byte for byte, with the other client's work appended."""
+"""A session that is moved back: as it was, byte for byte, with the other client's work appended."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_open_session_of_codex_is_not_extended(world: World):
     session = world.add_recorded("codex")
     away = world.move(session, "claude").session
     world.resume(away)
-    lock = world.place.home / ".codex" / "thread-writer-locks" / f"{session.id}.lock"
+    lock = world.home.path / ".codex" / "thread-writer-locks" / f"{session.id}.lock"
     lock.parent.mkdir()
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -139,7 +139,7 @@ def test_an_open_session_of_claude_is_not_extended(world: World):
     session = world.add_recorded("claude")
     away = world.move(session, "codex").session
     world.resume(away)
-    running = world.place.home / ".claude" / "sessions" / "1.json"
+    running = world.home.path / ".claude" / "sessions" / "1.json"
     running.parent.mkdir()
     running.write_text(json.dumps({"pid": os.getpid(), "sessionId": session.id}))
     assert world.plan(away, "claude").action == "copied"
@@ -181,7 +181,7 @@ def test_two_branches_stay_apart(world: World):
     world.resume(away)
     world.move(away, "segue")
     world.resume(session)
-    # The journey has the work of Codex by now, which this session does not have.
+    # The conversation has the work of Codex by now, which this session does not have.
     branch = world.move(session, "codex")
     assert branch.report.action in ("copied", "created")
     assert branch.session.id != away.id
@@ -244,9 +244,9 @@ def test_a_journey_is_forgotten_after_a_year(world: World, tmp_path: Path):
     with sqlite3.connect(tmp_path / "moves.db") as connection:
         connection.execute("UPDATE stop SET moved = moved - 366 * 24 * 3600 * 1000000")
     connection.close()
-    assert world.journeys.find("claude", old.id) is not None
+    assert world.record.find("claude", old.id) is not None
     world.move(world.add_recorded("codex"), "claude")
-    assert world.journeys.find("claude", old.id) is None
+    assert world.record.find("claude", old.id) is None
     with sqlite3.connect(tmp_path / "moves.db") as connection:
         assert connection.execute("SELECT count(*) FROM content").fetchone() == (2,)
     connection.close()
