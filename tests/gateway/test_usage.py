@@ -108,7 +108,7 @@ def test_a_gateway_writes_what_is_read(tmp_path: Path) -> None:
     report = read_usage(file.read_bytes().splitlines(), lambda *_: None)
     counts = [(total.route, total.model, total.requests, total.errors) for total in report.totals]
     assert counts == [("both", model_of("anthropic"), 1, 0), ("both", model_of("kimi"), 2, 1)]
-    assert all(total.input and total.output for total in report.totals)
+    assert all(total.sum.usage.input and total.sum.usage.output for total in report.totals)
 
 
 @pytest.mark.parametrize("size", [1, 30])
@@ -133,7 +133,7 @@ def test_a_line_that_was_cut_off_takes_no_other_with_it(tmp_path: Path, size: in
     private_files.append(file, line(input=300).encode())
     private_files.append(file, line(input=4000).encode())
     report = read_usage(file.read_bytes().splitlines(), lambda *_: None)
-    assert (sum(total.input for total in report.totals), report.bad_lines) == (4301, 1)
+    assert (sum(total.sum.usage.input for total in report.totals), report.bad_lines) == (4301, 1)
 
 
 def test_a_line_that_is_written_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -389,7 +389,9 @@ def read_items(raw: Raw | None) -> list[JsonObject]:
     return items if isinstance(value, list) and len(items) == len(cast("list[object]", value)) else []
 
 
-def make_entries(wire: Wire, body: bytes, reply: Reply, binding: EndpointBinding, entries: ClientEntries) -> dict[str, bytes]:
+def make_entries(
+    wire: Wire, body: bytes, reply: Reply, binding: EndpointBinding, entries: ClientEntries
+) -> dict[str, bytes]:
     """Return the entries for the compactions of a reply to this body: who made each, and what it stands for."""
     form = wire.compaction
     if form is None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -43,7 +43,8 @@ def command(file: str | None, *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        streams.write(msgspec.json.encode(report), b"\n")
+        totals = [_encode_total(total) for total in report.totals]
+        streams.write(msgspec.json.encode({"totals": totals, "bad_lines": report.bad_lines}), b"\n")
         return
     streams.write(_format_report(report))
     if report.bad_lines:
@@ -74,36 +75,32 @@ def open_lines(file: str) -> Generator[Iterable[bytes]]:
         raise BadInputError(f"can't read {file}: {streams.format_os_error(error)}") from None
 
 
+def _encode_total(total: UsageTotal) -> dict[str, Any]:
+    usage = total.sum.usage
+    return {
+        **{name: getattr(total, name) for name in ("route", "model", "requests", "errors")},
+        **{name: getattr(usage, name) for name in ("input", "cache_read", "cache_write", "output")},
+        "cost": total.sum.known_cost,
+    }
+
+
 def _format_report(report: UsageReport) -> str:
     """Return a row for each route and model, and one for all of them if there are several."""
-    from segue.gateway.usage import UsageTotal
-
-    totals = report.totals
-    if not totals:
+    if not report.totals:
         return "no requests\n"
-    rows = [_format_row(total, priced=_is_priced(total)) for total in totals]
-    if len(totals) > 1:
-        whole = UsageTotal("total", "")
-        for total in totals:
-            for field in ("requests", "errors", "input", "cache_read", "output"):
-                setattr(whole, field, getattr(whole, field) + getattr(total, field))
-            whole.cost = whole.cost if total.cost is None else (whole.cost or 0.0) + total.cost
-        rows.append(_format_row(whole, priced=all(map(_is_priced, totals))))
+    totals = [*report.totals, report.whole] if len(report.totals) > 1 else report.totals
     columns = [Column(title, is_right=at >= _TEXT_COLUMNS) for at, title in enumerate(_HEADERS)]
-    return rows_to_ansi(format_table(columns, rows))
+    return rows_to_ansi(format_table(columns, [_format_row(total) for total in totals]))
 
 
-def _is_priced(total: UsageTotal) -> bool:
-    return total.cost is not None or not (total.input or total.output)
-
-
-def _format_row(total: UsageTotal, *, priced: bool) -> tuple[str, ...]:
+def _format_row(total: UsageTotal) -> tuple[str, ...]:
     from segue.view.format import format_money
 
-    cost = "-" if total.cost is None else format_money(total.cost)
+    usage, cost = total.sum.usage, total.sum.known_cost
+    price = "-" if cost is None else format_money(cost)
     return (
         total.route or "-",
         total.model or ("" if total.route == "total" else "-"),
-        *(f"{number:,}" for number in (total.requests, total.errors, total.input, total.cache_read, total.output)),
-        cost if priced or total.cost is None else f"≥ {cost}",
+        *(f"{number:,}" for number in (total.requests, total.errors, usage.input, usage.cache_read, usage.output)),
+        price if total.sum.has_all_prices or cost is None else f"≥ {price}",
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from segue.canonical.request import Usage
+from segue.canonical.request import Usage, UsageSum
 
 Count = Annotated[int, Meta(ge=0)]
 CLIENT_CLOSED_STATUS = 499
@@ -39,33 +39,26 @@ class UsageLine(Struct, frozen=True):
 
 
 class UsageTotal(Struct):
-    """The totals of one route and model. `cost` is in dollars; None if no price is known."""
+    """The totals of one route and model."""
 
     route: str
     model: str
     requests: int = 0
     errors: int = 0
-    input: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    output: int = 0
-    cost: float | None = None
+    sum: UsageSum = msgspec.field(default_factory=UsageSum)
 
     def add(self, line: UsageLine, cost: float | None) -> None:
         self.requests += 1
         self.errors += line.is_error
-        self.input += line.input
-        self.cache_read += line.cache_read
-        self.cache_write += line.cache_write
-        self.output += line.output
-        if cost is not None:
-            self.cost = (self.cost or 0.0) + cost
+        if line.input or line.output:
+            self.sum.add(line.usage, cost)
 
 
 class UsageReport(Struct):
-    """All totals of a usage file, and the number of its lines that can't be read."""
+    """The totals of a usage file by route and model, their sum, and the number of lines that can't be read."""
 
     totals: list[UsageTotal]
+    whole: UsageTotal
     bad_lines: int = 0
 
 
@@ -76,7 +69,7 @@ def read_usage(lines: Iterable[bytes], find_cost: Callable[[str, str, Usage], fl
     """
     decoder = msgspec.json.Decoder(UsageLine)
     totals: dict[tuple[str, str], UsageTotal] = {}
-    report = UsageReport([])
+    report = UsageReport([], UsageTotal("total", ""))
     for data in lines:
         if not data.strip():
             continue
@@ -86,10 +79,9 @@ def read_usage(lines: Iterable[bytes], find_cost: Callable[[str, str, Usage], fl
             report.bad_lines += 1
             continue
         key = line.route, line.target
-        total = totals.get(key)
-        if total is None:
-            total = totals[key] = UsageTotal(*key)
         provider, _, model = line.target.partition("/")
-        total.add(line, find_cost(provider, model, line.usage) if line.input or line.output else None)
+        cost = find_cost(provider, model, line.usage)
+        for total in (report.whole, totals.setdefault(key, UsageTotal(*key))):
+            total.add(line, cost)
     report.totals = [totals[key] for key in sorted(totals)]
     return report
