@@ -47,7 +47,8 @@ def providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 @pytest.mark.parametrize("page", EXECUTED)
 def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest):
     monkeypatch.chdir(tmp_path)
-    if "segue.transport" in (ROOT / page).read_text():
+    # The examples of the README run as pasted, without a key.
+    if "segue.transport" in (ROOT / page).read_text() and page != "README.md":
         request.getfixturevalue("providers")
     namespace: dict[str, object] = {"__name__": page}
     printed = ""

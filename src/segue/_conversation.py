@@ -32,7 +32,7 @@ from segue.canonical.json import parse_json_object, to_plain_json
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_settings
 from segue.canonical.type_warmup import warm_type
-from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, wrap_messages
+from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, parse_loosely
 from segue.conversion.convert import report_conflicting_results, report_dropped_model
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.target import RenderTarget
@@ -45,6 +45,7 @@ from segue.render.constraints import (
     IdPolicy,
     OrphanPolicy,
     PendingPolicy,
+    Policy,
     ReasoningPolicy,
 )
 from segue.render.reasoning_prefix import digest_transcript, record_prefixes
@@ -79,9 +80,15 @@ class Conversation:
         self._reported_changes: dict[tuple[str, str | None], int] = {}
         self._replaced: tuple[Request, Request] | None = None
         """The request of the conversation, and the same with the options of the last render."""
+        self._input_changes: tuple[str, ...] = ()
+        """What was changed in the body that the conversation continues, before it was parsed."""
         self.system = system
         self.tools = tools
         self.options = options
+
+    def __repr__(self) -> str:
+        calls = f", {len(self.pending)} pending calls" if self.pending else ""
+        return f"<Conversation: {len(self.messages)} messages{calls}, about {self.tokens:,} tokens>"
 
     @property
     def system(self) -> str | None:
@@ -134,10 +141,12 @@ class Conversation:
     @classmethod
     def from_body(cls, body: Body, *, source: Api | None = None) -> Conversation:
         """Return a conversation that continues a request body."""
-        value, _ = parse_json_object(wrap_messages(body, source))
+        value, changes = parse_loosely(body, source)
         wire = find_wire(detect_source(value) if source is None else source, argument="source")
         request = wire.parse_request(value)
-        return cls._from_request(request, record_prefixes(request))
+        chat = cls._from_request(request, record_prefixes(request))
+        chat._input_changes = changes
+        return chat
 
     @classmethod
     def _from_request(cls, request: Request, messages: Iterable[Message], *, turns: int = 0) -> Conversation:
@@ -159,6 +168,11 @@ class Conversation:
     def add_user(self, content: Content) -> None:
         """Add a user message: text, canonical blocks, or content parts of any API."""
         self.state.history.add(Message("human", coerce_blocks(content)))
+
+    def add_assistant(self, text: str) -> None:
+        """Add a reply that no model made, such as an example."""
+        require_string(text, "text")
+        self.add_blocks(*coerce_blocks(text))
 
     def add_reply(self, reply: Body | Reply, *, source: Api | None = None) -> Reply:
         """Add a model's reply and return it with this conversation's ids in its calls."""
@@ -310,15 +324,17 @@ class Conversation:
         hosted: HostedPolicy = "pair",
         pending: PendingPolicy = "complete",
         orphans: OrphanPolicy = "text",
+        policy: Policy | None = None,
     ) -> Rendered:
         """Render the next request for the target, or for a server profile of it.
 
-        `options` are used for this request in place of those of the conversation.
+        `options` are used for this request in place of those of the conversation; a `policy` has the values of `ids` to
+        `orphans`.
         """
         require_string(model, "model", required=False)
         require_string(tool_format, "tool_format")
         validate_fetch(fetch)
-        policy = build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
+        policy = build_policy(policy, ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
         wire = find_wire_or_server(target, profile, argument="target")
         request = self._replace_options(options)
         destination = RenderTarget.choose(
@@ -358,6 +374,8 @@ class Conversation:
     def _history_report(self, target: RenderTarget, restored_ids: Iterable[str] = ()) -> Report:
         """Report a dropped model, restored and conflicting results, and compressions new for this target."""
         report = Report()
+        for change in self._input_changes:
+            report.add("adjusted", change)
         if target.model is None:
             report_dropped_model(self.state.request, target.wire, report)
         for call_id in restored_ids:

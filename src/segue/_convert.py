@@ -14,8 +14,8 @@ from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json, parse_json_object, reject_duplicate_key
 from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
-from segue.coerce import Body, wrap_messages
-from segue.conversion.convert import ConvertJob, RenderedBody, convert_request
+from segue.coerce import Body, drop_mark, parse_loosely, wrap_messages
+from segue.conversion.convert import ConvertJob, RenderedBody, convert_request, report_foreign_model
 from segue.conversion.sent import SentSettings, encode_fingerprint
 from segue.conversion.sessions import conversations, convert_bytes
 from segue.errors import InputError, require_string
@@ -24,8 +24,9 @@ from segue.render.reasoning_prefix import digest_transcript
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, Wire, validate_fetch
+from segue.wire.detect_body import detect_source
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
-from segue.wire.registry import WIRES, find_wire, find_wire_or_server
+from segue.wire.registry import WIRES, apis_of_provider, find_wire, find_wire_or_server
 
 if TYPE_CHECKING:
     from segue._stream import ReplyStream
@@ -67,7 +68,8 @@ class Converted:
             self.data = data
 
     def __repr__(self) -> str:
-        return f"<Converted {self.source} → {self.target}: {len(self.report.findings)} findings>"
+        count = len(self.report.findings)
+        return f"<Converted {self.source} → {self.target}: {'1 finding' if count == 1 else f'{count} findings'}>"
 
     @property
     def source(self) -> str:
@@ -157,27 +159,54 @@ def convert(
     hosted: HostedPolicy = "pair",
     pending: PendingPolicy = "complete",
     orphans: OrphanPolicy = "text",
+    policy: Policy | None = None,
 ) -> Converted:
     """Convert a request body to a body that another API accepts. The report lists every change.
 
     Without `source`, the API is detected by the body's shape, then by its model name. `model` is the target's model;
     without it, the model in the body is kept same-API and dropped cross-API. `profile` names a server with its own
-    rules for the API, such as `vllm` or `deepseek-responses`. A bare list of messages is accepted too.
+    rules for the API, such as `vllm` or `deepseek-responses`. A bare list of messages is accepted too. A `policy` has
+    the values of `ids` to `orphans`.
     """
+    require_string(target, "target")
     require_string(model, "model", required=False)
     require_string(tool_format, "tool_format")
     validate_fetch(fetch)
-    target_row = find_wire_or_server(target, profile, argument="target")
+    given, changes = drop_mark(body)
+    body = wrap_messages(given, source)
+    target_row = find_wire_or_server(_choose_api(target, body, source), profile, argument="target")
     job = ConvertJob(
         target=target_row,
         source=None if source is None else find_wire(source, argument="source"),
         base_wire=WIRES[target_row.name],
         model=model,
         tool_format=tool_format,
-        policy=build_policy(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
+        policy=build_policy(policy, ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
         fetch=fetch,
     )
-    return convert_job(wrap_messages(body, source), job)
+    try:
+        converted = convert_job(body, job)
+    except InputError:
+        loose, more = parse_loosely(given, source)
+        if not more:
+            raise
+        converted, changes = convert_job(loose, job), (*changes, *more)
+    for change in changes:
+        converted.report.add("adjusted", change)
+    if model is not None:
+        report_foreign_model(model, target_row, converted.report)
+    return converted
+
+
+def _choose_api(target: str, body: Body, source: Api | None) -> str:
+    """Return the API of a provider that has several: the one that the body is of."""
+    apis = apis_of_provider(target)
+    if len(apis) < 2:
+        return target
+    own = detect_source(parse_json_object(body)[0]) if source is None else find_wire(source, argument="source").name
+    if own not in apis:
+        raise InputError(f"{target} has several APIs; pass one of {', '.join(apis)}", path="target")
+    return own
 
 
 class DecodedBody(NamedTuple):
@@ -250,8 +279,16 @@ def _make_sent_request(
     )
 
 
-def build_policy(**values: str) -> Policy:
-    """Return the policy with these values; raise `InputError` for an invalid one."""
+def build_policy(policy: Policy | None = None, **values: str) -> Policy:
+    """Return the policy with these values, or the one given whole; raise `InputError` for an invalid one."""
+    if policy is not None:
+        if not isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"a `Policy` was expected, not {type(policy).__name__}", path="policy")
+        default = Policy()
+        for name, value in values.items():
+            if value != getattr(default, name):
+                raise InputError("`policy` has a value for it; pass one of the two", path=name)
+        return policy
     try:
         return msgspec.convert(values, warm_type(Policy))
     except msgspec.ValidationError as error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Text
-from segue.canonical.json import parse_json, replace_surrogates, to_plain_json
+from segue.canonical.json import parse_json, parse_json_object, replace_surrogates, to_plain_json
 from segue.errors import InputError, UndetectedApiError
 from segue.wire.registry import WIRES, api_of_model, find_wire
 
@@ -54,6 +55,42 @@ def wrap_messages(body: Body, api: str | None) -> bytes | bytearray | str | Mapp
     objects = cast("list[dict[str, Any]]", items)
     key = _messages_key(objects) if api is None else find_wire(api, argument="source").conversation_key
     return {key: objects}
+
+
+def drop_mark(body: Body) -> tuple[Body, tuple[str, ...]]:
+    """Return a body without a byte order mark, and what was changed."""
+    mark: Any = "\ufeff" if isinstance(body, str) else b"\xef\xbb\xbf"
+    if not isinstance(body, str | bytes | bytearray) or not body.startswith(mark):
+        return body, ()
+    return body[len(mark) :], ("byte order mark removed",)
+
+
+def parse_loosely(body: Body, api: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Parse a body or a list of messages, with plain texts among content parts, and return what was changed."""
+    body, changes = drop_mark(body)
+    value, _ = parse_json_object(wrap_messages(body, api))
+    key = next((key for key in ("messages", "input", "contents") if isinstance(value.get(key), list)), "")
+    kind = {"input": "input_text", "messages": "text"}.get(key) if api != "bedrock" else None
+    messages = [_wrap_texts(message, kind) for message in value.get(key, ())]
+    if not key or all(map(is_, messages, value[key])):
+        return value, changes
+    return {**value, key: messages}, (*changes, "plain text among content parts made a part")
+
+
+def _wrap_texts(message: Any, kind: str | None) -> Any:
+    """Return a message with each plain text in its list of parts as a part of this type."""
+    if not isinstance(message, dict):
+        return message
+    fields = cast("dict[str, Any]", message)
+    key = "parts" if "parts" in fields else "content"
+    parts = fields.get(key)
+    if not isinstance(parts, list) or not any(isinstance(part, str) for part in cast("list[Any]", parts)):
+        return fields
+    if kind == "input_text" and fields.get("role") == "assistant":
+        kind = "output_text"
+    head = {"type": kind} if kind is not None else {}
+    parts = [{**head, "text": part} if isinstance(part, str) else part for part in cast("list[Any]", parts)]
+    return {**fields, key: parts}
 
 
 def _messages_key(messages: Sequence[Mapping[str, Any]]) -> str:

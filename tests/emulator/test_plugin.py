@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.process import environment
 
-PLUGIN = 'pytest_plugins = ["segue.emulator.pytest_plugin"]\n'
+# By the entry point; and in a project that still names the plugin, as was needed before.
+NAMED = 'pytest_plugins = ["segue.emulator.pytest_plugin"]\n'
 SCRIPTED = """
 import anthropic
 
@@ -50,7 +53,7 @@ test_and_after_a_failure_too = test_and_all_are_stopped_when_a_test_is_over
 """
 
 
-def pytest_run(folder: Path, text: str, *, plugin: str = PLUGIN) -> subprocess.CompletedProcess[str]:
+def pytest_run(folder: Path, text: str, *, plugin: str = "") -> subprocess.CompletedProcess[str]:
     (folder / "conftest.py").write_text(plugin)
     (folder / "test_theirs.py").write_text(text)
     return subprocess.run(
@@ -64,8 +67,9 @@ def pytest_run(folder: Path, text: str, *, plugin: str = PLUGIN) -> subprocess.C
     )
 
 
-def test_a_test_of_ten_lines_with_a_vendors_client(tmp_path: Path) -> None:
-    ended = pytest_run(tmp_path, SCRIPTED)
+@pytest.mark.parametrize("conftest", ["", NAMED])
+def test_a_test_of_ten_lines_with_a_vendors_client(tmp_path: Path, conftest: str) -> None:
+    ended = pytest_run(tmp_path, SCRIPTED, plugin=conftest)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "1 passed" in ended.stdout
 

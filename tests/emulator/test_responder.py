@@ -184,7 +184,7 @@ def weather(call: ToolCall) -> ToolResponse:
 def test_one_result_is_reported() -> None:
     request = make_request("Weather in Lisbon?", WEATHER)
     assert reply_text(make_reply_steps(add_results(request, make_reply_steps(request), weather))) == (
-        "Here is what get_weather (Lisbon) gave: 18 °C, light rain"
+        "Here you are. Lisbon: 18 °C, light rain"
     )
 
 
@@ -192,7 +192,7 @@ def test_all_results_are_summarized() -> None:
     request = make_request("Weather in Lisbon and Oslo?", WEATHER)
     opening, *lines = reply_text(make_reply_steps(add_results(request, make_reply_steps(request), weather))).split("\n")
     assert opening.endswith(":")
-    assert lines == ["- get_weather (Lisbon): 18 °C, light rain", f"- get_weather (Oslo): {'x' * 199}…"]
+    assert lines == ["- Lisbon: 18 °C, light rain", f"- Oslo: {'x' * 199}…"]
 
 
 def test_failed_call_is_retried_once_then_named() -> None:
@@ -299,6 +299,19 @@ def test_no_text_precedes_a_forced_call(choice: ToolChoice) -> None:
     assert any(isinstance(step, TextStep) for steps in free for step in steps)
 
 
+def test_loop_under_any_reaches_the_tool_that_ends_it() -> None:
+    answer = Tool("final_result", "The final answer.", takes(answer=STRING))
+    request = make_request("Weather and time in Lisbon?", WEATHER, TIME, answer, tool_choice=ToolChoice("required"))
+    made: list[str] = []
+    for _ in range(4):
+        turn = make_reply_steps(request)
+        made += [name for name, _ in calls(turn)]
+        if "final_result" in made:
+            return
+        request = add_results(request, turn, fine)
+    raise AssertionError(f"the loop does not end: {made}")
+
+
 def test_required_tool_choice_is_followed_each_time() -> None:
     request = make_request("Weather in Lisbon and Oslo?", WEATHER, tool_choice=ToolChoice("required"))
     assert len(calls(make_reply_steps(add_results(request, make_reply_steps(request), weather)))) == 1
@@ -325,6 +338,7 @@ def test_json_reply_matches_the_schema() -> None:
     for changed in (
         replace(written, messages=(Message("system", (rules,)), *written.messages)),
         replace(written, system=(rules,)),
+        replace(written, messages=(Message("human", (rules,)), *written.messages)),
     ):
         assert make_reply_steps(changed) == make_reply_steps(make_request("Lisbon, 3 days", response_format=form))
     assert reply_text(make_reply_steps(make_request("Hm", response_format=ResponseFormat("json")))).startswith(

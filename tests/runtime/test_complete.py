@@ -156,3 +156,42 @@ def test_argument_decides_whether_the_reply_is_streamed() -> None:
 def test_wrong_arguments_are_named(argument: dict[str, Any]) -> None:
     with pytest.raises(segue.InputError, match=next(iter(argument))):
         segue.complete(MESSAGES, "anthropic/claude-sonnet-5", environ={"ANTHROPIC_API_KEY": "k"}, **argument)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fields", "error"),
+    [
+        (("x/y", MESSAGES), {}, "the body comes first"),
+        ((MESSAGES,), {}, "no model is named"),
+        ((MESSAGES, "emulated"), {"max_token": 1}, "did you mean 'max_tokens'"),
+        ((MESSAGES, "emulated"), {"timout": 1}, "did you mean 'timeout'"),
+        ((MESSAGES, "emulated"), {"fallback": ["x/y"]}, "did you mean 'fallbacks'"),
+        ((segue.Conversation(), "emulated"), {"stream": True}, "stream"),
+        ((segue.Conversation(), "emulated"), {"tools": []}, "tools"),
+    ],
+)
+def test_wrong_call_says_what_was_meant(arguments: Any, fields: dict[str, Any], error: str) -> None:
+    with pytest.raises(segue.InputError, match=error):
+        segue.complete(*arguments, **fields)
+
+
+def test_every_way_to_name_the_arguments_works() -> None:
+    texts = {
+        segue.complete(MESSAGES, "emulated").text,
+        segue.complete(model="emulated", messages=MESSAGES).text,
+        segue.complete({"messages": MESSAGES}, model="emulated", max_tokens=100).text,
+        segue.complete(body=MESSAGES, model="emulated", provider={"order": []}).text,
+    }
+    assert len(texts) == 1
+
+
+def test_conversation_is_continued_by_any_model() -> None:
+    look = {"name": "look_up", "input_schema": {"type": "object", "properties": {"word": {"type": "string"}}}}
+    chat = segue.Conversation(tools=[look])
+    for model in ("claude-sonnet-5", "gpt-6-sol", "gemini-3.8-flash", "kimi-k2.6"):
+        chat.add_user(f'Look up "{model}"')
+        segue.complete(chat, f"emulated/{model}")
+        (call,) = chat.pending
+        chat.add_result(call, f"found by {model}")
+        assert f"found by {model}" in segue.complete(chat, f"emulated/{model}").text
+    assert len(chat.messages) == 16

@@ -28,7 +28,7 @@ OmitReason = Literal["repeated", "missing", "compaction", "listing", "declaring"
 ShortenReason = Literal["cut", "removed", "repeated", "superseded", "stale"]
 
 
-class Native(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class Native(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True):
     """The original fragment and the API it came from.
 
     `intact` is True while the fragment and the value agree, so a same-API render can send the fragment unchanged.
@@ -40,7 +40,7 @@ class Native(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     intact: bool = True
 
 
-class Origin(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class Origin(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True):
     """Where a block came from, and which ids it had there.
 
     `raw_id` is the id that calls and results are paired by, as it was on the wire; `item_id` is the item's own id where
@@ -71,14 +71,14 @@ UNKNOWN_PROVIDER = "unknown"
 NO_ORIGIN = Origin("local", identity="absent")
 
 
-class Text(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="text"):
+class Text(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True, tag="text"):
     text: str
     refusal: bool = False
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 
 
-class Thinking(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="thinking"):
+class Thinking(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True, tag="thinking"):
     """Reasoning. Only the provider that created it can use `signature` and `encrypted` (encrypted or redacted content).
 
     `prefix` is the digest of everything before this block in the prompt, where the block is bound to its prefix.
@@ -93,7 +93,7 @@ class Thinking(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="t
     extra: Mapping[str, Any] | None = None
 
 
-class Media(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="media"):
+class Media(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True, tag="media"):
     """An image, audio, video or file, given as base64 `data`, as a `url`, or as a provider's `file_id`."""
 
     kind: Literal["image", "audio", "video", "document"]
@@ -106,14 +106,14 @@ class Media(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="medi
     extra: Mapping[str, Any] | None = None
 
 
-class Code(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="code"):
+class Code(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True, tag="code"):
     code: str
     language: str = ""
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 
 
-class Opaque(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="opaque"):
+class Opaque(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True, tag="opaque"):
     """Content that segue does not model. Same-API it is rendered whole; cross-API only its `text` is rendered.
 
     `omit_reason` is set where it is no part of the conversation and is omitted cross-API: a repeated item
@@ -131,7 +131,7 @@ class Opaque(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="opa
     origin: Origin = NO_ORIGIN
 
 
-class Shortening(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class Shortening(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True):
     """How a compression shortened a result.
 
     `call_id` is set where a note refers to a later result that makes this one redundant: the call of that result.
@@ -143,7 +143,9 @@ class Shortening(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     path: str = ""
 
 
-class ToolResponse(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="tool_response"):
+class ToolResponse(
+    Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True, tag="tool_response"
+):
     """The result of a tool call. `content` is None if there is no result (yet).
 
     `structured` is the value where the API has JSON and not text. `outcome` is set where the call did not finish;
@@ -165,7 +167,7 @@ class ToolResponse(Struct, frozen=True, gc=False, forbid_unknown_fields=True, ta
     shortened: Shortening | None = None
 
 
-class ToolCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="tool_call"):
+class ToolCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True, tag="tool_call"):
     """A tool call. `arguments` is the parsed value; `arguments_text` the exact text where that is not valid JSON.
 
     Kinds: `function` (arguments by schema), `custom` (free text, held in `arguments`), `hosted` (run by the provider).
@@ -217,7 +219,7 @@ class ToolCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="t
 Block: TypeAlias = Text | Thinking | ToolCall | ToolResponse | Media | Code | Opaque
 
 
-class Message(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class Message(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omit_defaults=True):
     """One message, grouped as in its API. `tool` messages may hold the user's content after the results."""
 
     speaker: Speaker

@@ -15,7 +15,7 @@ Finish = Literal["stop", "tool_calls", "length", "filter", "pause", "error"]
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
-class Tool(Struct, frozen=True, gc=False):
+class Tool(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """A declared tool. `parameters` is JSON Schema; a `custom` tool takes free text, limited by `grammar` if given.
 
     `hosted` tools are run by the provider and described only by their native declaration.
@@ -66,7 +66,7 @@ class ResponseFormat(Struct, frozen=True, gc=False):
     strict: bool | None = None
 
 
-class Options(Struct, frozen=True, gc=False):
+class Options(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """The options of a request. None means not given."""
 
     max_tokens: int | None = None
@@ -112,7 +112,7 @@ class Request(Struct, frozen=True, gc=False):
     extra: Mapping[str, Any] | None = None
 
 
-class Usage(Struct, frozen=True, gc=False):
+class Usage(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Token counts. `input` includes the cached tokens, `output` the reasoning tokens."""
 
     input: int = 0
@@ -149,7 +149,7 @@ class UsageSum(Struct):
         return self.known_cost if self.has_all_prices else None
 
 
-class Reply(Struct, frozen=True, gc=False):
+class Reply(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """One reply of a model. `created` is in seconds since 1970; `raw_finish` is the finish reason as the API sent it.
 
     `other_choices` counts further choices or candidates; `unknown_fields` names fields that segue does not model.

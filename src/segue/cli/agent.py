@@ -21,7 +21,6 @@ from segue.bridge.providers import NO_MODEL, Endpoint
 from segue.canonical.request import Options, Usage
 from segue.cli import config, project_context, streams, trust_store, user_store
 from segue.cli.agent_tools import AgentTools
-from segue.cli.emulated_providers import EmulatedProviders
 from segue.cli.model_choice import choose_models
 from segue.cli.options import RunOptions
 from segue.cli.project_context import ProjectContext
@@ -43,6 +42,7 @@ from segue.store.conversation import StoredConversation
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from segue.emulator.models import EmulatedModels
     from segue.runtime.provider_client import ProviderClient
     from segue.runtime.toolbox import Toolbox
     from segue.store.base import ConversationStore
@@ -85,7 +85,7 @@ class Agent:
         self._confirm_trust = confirm_trust
         self._confirm_instructions = confirm_instructions
         self._stack = AsyncExitStack()
-        self._emulated: EmulatedProviders | None = None
+        self._emulated: EmulatedModels | None = None
         self.providers: Providers
         self.route: Route
         self.model_reason = ""
@@ -227,7 +227,7 @@ class Agent:
     def endpoint(self, name: str) -> Endpoint:
         """Return the endpoint of a model; raises `InputError` for an unknown name."""
         if self._emulated is not None:
-            emulated = self._emulated.endpoint(self.providers.expand_alias(name))
+            emulated = self._emulated.endpoint(self.providers.expand_alias(name), self.providers.by_name)
             return self.providers.with_settings(emulated, self._options.tool_format)
         return self.providers.endpoint(self._served.get(name, name), self._options.tool_format)
 
@@ -283,7 +283,9 @@ class Agent:
             return ByRule(rules, price=self._typical_price)
         choice = choose_models(self.providers, given, emulated=self._options.emulated, required=False)
         if choice.is_emulated:
-            self._emulated = EmulatedProviders(self.providers)
+            from segue.emulator.models import EmulatedModels
+
+            self._emulated = EmulatedModels()
             self._stack.callback(self._emulated.close)
         if not choice.names:
             last = log.state if isinstance(log, StoredConversation) else None

@@ -19,10 +19,10 @@ def select_findings(report: Report, *, verbose: bool) -> list[Finding]:
 
 def format_finding(finding: Finding, *, details: bool = False) -> str:
     """Return level, message and calls of a finding; with `details` also kind and subject."""
+    if not details:
+        return str(finding)
     about = f" ({finding.subject})" if finding.subject else ""
-    calls = finding.call_ids
-    suffix = f" [{calls[0]}]" if len(calls) == 1 else f" × {len(calls):,}" if calls else ""
-    return f"{finding.level}: {f'{finding.kind}{about}: ' if details else ''}{finding.message}{suffix}"
+    return str(finding).replace(": ", f": {finding.kind}{about}: ", 1)
 
 
 def format_levels(levels: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from segue.canonical.request import Options, Usage
 from segue.cli import config, key_store
 from segue.cli.request_options import parse_options
 from segue.cli.settings import ModelOptions, Price
+from segue.emulator.models import resolve
 from segue.errors import InputError
 from segue.runtime import prices
 
@@ -44,7 +45,7 @@ class Providers:
 
     def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
         """Return the endpoint of an alias, or of a model given as `provider/model`, as provider or model alone."""
-        endpoint = providers.resolve(self.expand_alias(name), self.environ, self._overrides)
+        endpoint = resolve(self.expand_alias(name), self.environ, self._overrides)
         return self.with_settings(endpoint, tool_format)
 
     def expand_alias(self, name: str) -> str:

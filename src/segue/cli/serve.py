@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from segue.cli import options, streams
 from segue.cli.streams import BadInputError
+from segue.emulator.models import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from segue.gateway.server import GatewayServer
     from segue.gateway.settings import GatewayRoutes
 
-EMULATED = "emulated/"
 _EMULATED = "the models are emulated: their replies are not those of real models"
 
 
@@ -89,18 +89,15 @@ def command(
         body_file=log_bodies,
         is_emulated=routes.is_emulated,
     )
-    try:
-        server = GatewayServer(settings, context, handoff)
-        if handoff is not None:
-            server.run(report_ready)
-        elif settings.workers > 1:
-            # `-P` keeps the working folder off the path.
-            worker = [sys.executable, "-P", "-m", "segue", *sys.argv[1:], "--worker"]
-            raise click.exceptions.Exit(128 + server.run_workers(worker, lambda: _print_opening(server, note)))
-        else:
-            server.run(lambda: _print_opening(server, note))
-    finally:
-        routes.resolver.close()
+    server = GatewayServer(settings, context, handoff)
+    if handoff is not None:
+        server.run(report_ready)
+    elif settings.workers > 1:
+        # `-P` keeps the working folder off the path.
+        worker = [sys.executable, "-P", "-m", "segue", *sys.argv[1:], "--worker"]
+        raise click.exceptions.Exit(128 + server.run_workers(worker, lambda: _print_opening(server, note)))
+    else:
+        server.run(lambda: _print_opening(server, note))
 
 
 class _Routes:
@@ -160,10 +157,8 @@ class ModelResolver:
     """Resolves model names to endpoints: those of the configuration, or emulated ones named `emulated/MODEL`."""
 
     def __init__(self, known: Providers, *, emulated: bool) -> None:
-        from segue.cli.emulated_providers import EmulatedProviders
-
         self._known = known
-        self._emulators = EmulatedProviders(known) if emulated else None
+        self.is_emulated = emulated
 
     def with_providers(self, known: Providers) -> ModelResolver:
         """Return a resolver for providers that were loaded again. Emulators that run are shared."""
@@ -175,20 +170,8 @@ class ModelResolver:
     def aliases(self) -> Mapping[str, str]:
         return self._known.config.settings.aliases
 
-    @property
-    def is_emulated(self) -> bool:
-        return self._emulators is not None
-
     def resolve(self, name: str) -> Endpoint:
-        if self._emulators is None:
-            return self._known.endpoint(name)
-        import msgspec
-
-        return msgspec.structs.replace(self._emulators.endpoint(name.removeprefix(EMULATED)), provider=EMULATED[:-1])
-
-    def close(self) -> None:
-        if self._emulators is not None:
-            self._emulators.close()
+        return self._known.endpoint(PREFIX + name.removeprefix(PREFIX) if self.is_emulated else name)
 
 
 def load_routes(

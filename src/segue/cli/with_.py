@@ -133,23 +133,20 @@ class _Session:
                 log_output=output,
                 is_emulated=resolver.is_emulated,
             )
-            try:
-                server = GatewayServer(GatewaySettings(port=0), context)
-                target = server.table.targets[0]
-                own_model = self._setup.model_setting and self._setup.model_setting.find(os.environ, Path.cwd())
-                is_kept = own_model is None or not server.table.is_chosen(own_model)
-                launch = self._prepare(server, target, own_model if is_kept else None, prints=prints)
-                if prints:
-                    self._print(launch, target.name, as_json=as_json)
-                    return None
-                other = "" if is_kept else f", and not {sanitize_line(own_model or '')} of its own settings"
-                streams.print_message(f"{self._setup.name} uses {target.name}{other}")
-                if choice.is_emulated and not emulated:
-                    streams.print_message(EMULATED_NOTE)
-                with server.running():
-                    return self._run_client(launch)
-            finally:
-                resolver.close()
+            server = GatewayServer(GatewaySettings(port=0), context)
+            target = server.table.targets[0]
+            own_model = self._setup.model_setting and self._setup.model_setting.find(os.environ, Path.cwd())
+            is_kept = own_model is None or not server.table.is_chosen(own_model)
+            launch = self._prepare(server, target, own_model if is_kept else None, prints=prints)
+            if prints:
+                self._print(launch, target.name, as_json=as_json)
+                return None
+            other = "" if is_kept else f", and not {sanitize_line(own_model or '')} of its own settings"
+            streams.print_message(f"{self._setup.name} uses {target.name}{other}")
+            if choice.is_emulated and not emulated:
+                streams.print_message(EMULATED_NOTE)
+            with server.running():
+                return self._run_client(launch)
 
     def _adapt(self, routes: GatewayRoutes) -> GatewayRoutes:
         """Return the routes for this client, with one client key: only this client can use the gateway."""

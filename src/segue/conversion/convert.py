@@ -29,7 +29,7 @@ from segue.wire.dropped_fields import report_dropped
 from segue.wire.ids import IdMap, IdScheme
 from segue.wire.mixed_body import MCP
 from segue.wire.names import NameMap
-from segue.wire.registry import WIRES
+from segue.wire.registry import WIRES, api_of_model
 from segue.wire.text.names import TEXT_FORMAT_NAMES
 from segue.wire.text.prompting import render_as_text, text_constraints
 from segue.wire.text.text_format import TextFormat
@@ -169,6 +169,16 @@ def report_dropped_model(request: Request, target: Wire, report: Report) -> None
     if request.model is not None:
         why = f"model {request.model!r} dropped: not a model of {target.name}"
         report.add("model", why, subject=request.model)
+
+
+def report_foreign_model(model: str, target: Wire, report: Report) -> None:
+    """Report a model of another vendor than those whose models the target serves."""
+    owner = api_of_model(model)
+    if owner is None or not target.families or target.name == "openai-chat":
+        return
+    if WIRES[owner].families != target.families:
+        why = f"model {model!r} kept: it is a model of {owner}, and may not be one of {target.name}"
+        report.add("model", why, subject=model, level="changed")
 
 
 def report_conflicting_results(conflicting: Mapping[str, Interaction], report: Report) -> None:

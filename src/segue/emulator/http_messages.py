@@ -106,9 +106,12 @@ class RecordedRequest(Struct):
 
 
 class RequestLog:
-    """All requests so far. `on_request` is called for each one when its record is complete."""
+    """All requests so far, or none. `on_request` is called for each one when its record is complete."""
 
-    def __init__(self, on_request: Callable[[RecordedRequest], None] | None = None) -> None:
+    def __init__(
+        self, on_request: Callable[[RecordedRequest], None] | None = None, *, keeps_requests: bool = True
+    ) -> None:
+        self._keeps_requests = keeps_requests
         self._on_request = on_request
         self._opened = 0
         self._closed: list[RecordedRequest] = []
@@ -125,7 +128,8 @@ class RequestLog:
 
     def close(self, record: RecordedRequest) -> None:
         """List a completed record. Exceptions of the listener go to `threading.excepthook`."""
-        self._closed.append(record)
+        if self._keeps_requests:
+            self._closed.append(record)
         if self._on_request is None:
             return
         try:

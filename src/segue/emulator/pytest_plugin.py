@@ -1,6 +1,6 @@
 """pytest plugin: the fixture `emulator` starts emulated providers and stops them after the test.
 
-pytest_plugins = ["segue.emulator.pytest_plugin"]
+pytest loads it wherever segue is installed.
 """
 
 from __future__ import annotations

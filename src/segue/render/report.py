@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from enum import IntEnum, auto
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -40,6 +40,7 @@ FindingKind = Literal[
     "text",  # content was rendered as text
     "tools",  # tool declarations were changed
 ]
+_LEVELS: tuple[Level, ...] = get_args(Level)
 _DEFAULT_FAULTS: dict[FindingKind, Fault] = {
     "compressed": "canonical",
     "dedupe": "canonical",
@@ -88,7 +89,7 @@ def field_level(path: str) -> Level:
     return "lost" if _NOTE_FIELDS.isdisjoint((path, path.rpartition(".")[2])) else "note"
 
 
-class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class Finding(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True, omit_defaults=True):
     """One change. `call_ids` are canonical; `subject` is the name of the tool, option or block, or the dropped text.
 
     `paths` are the places in the source body, where they are known.
@@ -101,6 +102,12 @@ class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     subject: str | None = None
     call_ids: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return level, message and calls."""
+        calls = self.call_ids
+        suffix = f" [{calls[0]}]" if len(calls) == 1 else f" × {len(calls):,}" if calls else ""
+        return f"{self.level}: {self.message}{suffix}"
 
     @property
     def key(self) -> Finding:
@@ -262,6 +269,12 @@ class Report:
             "emitted_results": [list(pair) for pair in self.emitted_results],
             "findings": msgspec.json.decode(msgspec.json.encode(self.findings)),
         }
+
+    def __str__(self) -> str:
+        """Return a line for each finding: first those of lost content, then the changes, then the notes."""
+        return "\n".join(map(str, sorted(self.findings, key=lambda finding: _LEVELS.index(finding.level)))) or (
+            "no findings"
+        )
 
     def __repr__(self) -> str:
         return f"Report(target={self.target!r}, calls={len(self.emitted_calls)}, findings={len(self.findings)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import selectors
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -38,8 +39,11 @@ class BackgroundLoop:
         with self._lock:
             # A forked process has no thread of its parent.
             if self._loop is None or self._thread is None or not self._thread.is_alive():
+                if self._loop is not None:
+                    # Its connections are the parent's: they are neither closed here nor reported as left open.
+                    self._loop.set_exception_handler(lambda _loop, _context: None)
                 self._client = None
-                self._loop = asyncio.new_event_loop()
+                self._loop = _make_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="segue requests", daemon=True)
                 self._thread.start()
                 atexit.register(self.stop)
@@ -59,3 +63,12 @@ class BackgroundLoop:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(timeout=5)
         loop.close()
+
+
+def _make_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop that shares no state with a forked process.
+
+    With epoll, a child that drops a connection it inherited would stop the events of the parent's.
+    """
+    poll = getattr(selectors, "PollSelector", None)
+    return asyncio.new_event_loop() if poll is None else asyncio.SelectorEventLoop(poll())

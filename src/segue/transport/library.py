@@ -18,6 +18,8 @@ from segue.bridge.http_requests import HttpRequest
 from segue.bridge.provider_errors import TransportError, TransportErrorKind
 from segue.bridge.relay import Relay
 
+_LOCAL_PATTERNS = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+
 
 class Library:
     """An HTTP library, given by its module."""
@@ -66,7 +68,9 @@ class Library:
 
 
 def _client_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {"follow_redirects": False, **options}
+    """Return the options of a client. Servers on this machine are not reached through the environment's proxy."""
+    local = {} if "proxy" in options else dict.fromkeys(_LOCAL_PATTERNS)
+    return {"follow_redirects": False, **options, "mounts": {**local, **options.get("mounts", {})}}
 
 
 class LibraryShell:

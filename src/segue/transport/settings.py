@@ -15,9 +15,10 @@ from segue.bridge.entries import EntryMemory
 from segue.bridge.envelope_keys import load_envelope_keys
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.listings import ModelEntry
-from segue.bridge.providers import Config, Endpoint, Environ, catalogue, resolve
+from segue.bridge.providers import Config, Endpoint, Environ, catalogue
 from segue.bridge.relay import Relay
 from segue.bridge.routes import Route, RouteQuery, Router
+from segue.emulator.models import resolve
 from segue.errors import InputError, require_string
 from segue.render.constraints import Policy
 from segue.wire.registry import WIRES, find_wire

@@ -144,6 +144,15 @@ def _find_provider_row(name: str) -> Wire | None:
     return SERVERS.get(name) or (WIRES[api] if api is not None else None)
 
 
+def apis_of_provider(name: str) -> tuple[str, ...]:
+    """Return the APIs on the host of a provider; none for the name of an API itself."""
+    rows = providers_by_name()
+    url = rows[name].get("base_url") if name in rows and name not in WIRES else None
+    return (
+        () if url is None else tuple(dict.fromkeys(row["api"] for row in rows.values() if row.get("base_url") == url))
+    )
+
+
 def find_wire(name: str, *, argument: str) -> Wire:
     """Return the wire of an API by the names of `find_wire_or_server`; for a server profile the wire of its API."""
     return WIRES[find_wire_or_server(name, argument=argument).name]

@@ -100,7 +100,9 @@ class _Responder(Struct):
         if exchange.results or exchange.calls:
             calls = self._retry_failed(tools) or self._follow_up(tools)
             if not calls and is_forced:
-                calls = self._new_calls(tools, is_forced=True)[:1]
+                # A loop under `any` ends at the tool that returns the answer: each is called before any twice.
+                made = {call.name for call in exchange.calls}
+                calls = self._new_calls([tool for tool in tools if tool.name not in made] or tools, is_forced=True)[:1]
         elif is_forced or (exchange.text and not _needs_no_tool(exchange.text)):
             calls = self._new_calls(tools, is_forced=is_forced)
         else:
@@ -187,8 +189,8 @@ class _Responder(Struct):
         return text if form is None or form.kind == "text" else encode_json_text({"answer": text})
 
     def _find_written_schema(self) -> Mapping[str, Any] | None:
-        """Return the schema of an object that the system text has: some APIs have no other place for it."""
-        written = (message.blocks for message in self.request.messages if message.speaker == "system")
+        """Return the schema of an object in the system text or the prompt: some APIs have no other place for it."""
+        written = (message.blocks for message in self.request.messages if message.speaker in ("system", "human"))
         for text in map(text_of, (self.request.system, *written)):
             for found in re.finditer(r"\{", text):
                 try:

@@ -15,7 +15,7 @@ from segue.emulator.steps import CallStep
 
 BEFORE_CALLS = ("", "Let me look.", "One moment, I will check.", "")
 NO_TOOL_THOUGHTS = ("I can say this without looking anything up.", "This needs words only.")
-_OPENINGS = ("Here is what I found", "This is what came back", "Here are the answers")
+_OPENINGS = ("Here is what I found", "This is what I found", "Here are the answers")
 _GREETINGS = frozenset({"hello", "hi", "hey", "hola", "morning", "afternoon", "evening", "howdy"})
 _THANKS = frozenset({"thank", "thanks", "thx", "cheer", "bye", "goodbye"})
 _FILLERS = frozenset(tokenize("a all again good there everyone much so very you lot for your help that great ok nice"))
@@ -91,14 +91,17 @@ def result_reports(exchange: Exchange, file_tools: FileTools | None) -> tuple[st
             reports.append(f"Nothing was changed or run: {_SELF_DESCRIPTIONS[0]}, and needs a command with all values.")
         return ("\n\n".join(reports),)
     if len(results) > 1:
-        lines = "\n".join(f"- {_report(*row)}" for row in results)
+        subjects = [_short_argument(call) for call, _, _ in results]
+        is_clear = all(subjects) and len(set(subjects)) == len(subjects)
+        lines = "\n".join(f"- {_report(*row, names_tool=not is_clear)}" for row in results)
         return tuple(f"{opening}:\n{lines}" for opening in _OPENINGS)
     ((call, result, tries),) = results
     text = _shorten(format_result(result))
     if is_failure(result) or not text:
         return (_apologise(_report(call, result, tries), result),)
-    subject = _subject(call, result, tries)
-    return (f"{subject} says: {text}", f"According to {subject}: {text}", f"Here is what {subject} gave: {text}")
+    argument = _short_argument(call)
+    answer = f"{argument}: {text}" if argument and argument not in text else text
+    return (answer, f"I looked it up. {answer}", f"Here you are. {answer}")
 
 
 def _newest_results(exchange: Exchange) -> list[tuple[ToolCall | None, ToolResponse, int]]:
@@ -118,11 +121,13 @@ def _subject(call: ToolCall | None, result: ToolResponse, tries: int) -> str:
     return f"{name} ({argument}){retried}" if argument else f"{name}{retried}"
 
 
-def _report(call: ToolCall | None, result: ToolResponse, tries: int) -> str:
+def _report(call: ToolCall | None, result: ToolResponse, tries: int, *, names_tool: bool = True) -> str:
     subject, text = _subject(call, result, tries), _shorten(_ERROR_MARK.sub("", format_result(result)))
     if is_failure(result):
         return f"{subject} failed: {text}" if text else f"{subject} failed."
     text = _shorten(format_result(result))
+    if not names_tool and text:
+        return f"{_short_argument(call)}: {text}"
     return f"{subject.removesuffix(',')}: {text}" if text else f"{subject} came back empty."
 
 
@@ -139,8 +144,11 @@ def _file_report(call: ToolCall | None, result: ToolResponse, tries: int, role: 
     if role == "list":
         place = argument if argument.strip("./") else "this folder"
         return f"In {place} there is:\n\n{lines}"
+    if role in ("write", "edit"):
+        return lines[0].upper() + lines[1:]
     separator = "\n\n" if "\n" in lines else " "
-    return f"{_subject(call, result, tries)} says:{separator}{lines}"
+    verb = "printed" if role == "shell" else "gave"
+    return f"`{argument}` {verb}:{separator}{lines}"
 
 
 def _apologise(report: str, result: ToolResponse) -> str:
