@@ -14,10 +14,11 @@ from tests.bodies import Body
 TARGETS = tuple(WIRES)
 FOREIGN = tuple(name for name in TARGETS if name != "openai-responses")
 BLOB = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAABsealed" * 8}
-SUMMARY = {"type": "compaction", "content": "The codeword is KESTREL.", "signature": "c2lnbmVk"}
+AT_THRESHOLD = {"type": "compaction", "content": "The codeword is KESTREL."}
+SUMMARY = {**AT_THRESHOLD, "signature": "c2lnbmVk"}
 
 
-def said(role: str, text: str) -> Body:
+def said(role: str, text: str | list[Body]) -> Body:
     return {"role": role, "content": text}
 
 
@@ -75,7 +76,11 @@ def test_a_summary_is_sent_as_the_users_text(target: str) -> None:
     [
         ("openai-responses", responses(said("user", "a"), said("assistant", "b"), BLOB, BLOB | {"id": "cmp_2"})),
         ("openai-responses", responses(BLOB, said("user", "go"))),
-        ("anthropic", messages(said("user", "a"), {"role": "assistant", "content": [SUMMARY]}, said("user", "go"))),
+        ("anthropic", messages(said("user", "a"), said("assistant", [AT_THRESHOLD]), said("user", "go"))),
+        (
+            "anthropic",
+            messages(said("assistant", [AT_THRESHOLD]), said("user", "a"), said("assistant", [AT_THRESHOLD])),
+        ),
         ("anthropic", messages({"role": "assistant", "content": [SUMMARY]}, said("user", "go"))),
     ],
 )
@@ -96,7 +101,7 @@ def test_at_home_only_the_newest_summary_is_sent_before_the_other_blocks() -> No
     )
     repaired = segue.repair(given, "anthropic")
     contents = [entry["content"] for entry in repaired.body["messages"]]
-    assert contents == [[text], "go", [newer, text], "on"]
+    assert contents == [[newer, text], "on"]
     assert {finding.kind for finding in repaired.report.findings} == {"dropped", "moved"}
 
 

@@ -80,7 +80,22 @@ def gemini_results(*numbers: int) -> Body:
     return {"role": "user", "parts": responses}
 
 
+def compaction(content: str | None = "So far.", **fields: Any) -> Body:
+    return {"type": "compaction", "content": content, **fields}
+
+
+def signed(**fields: Any) -> Body:
+    return compaction(signature="EqQBCgIYAhIM", **fields)
+
+
+def reply(*blocks: Body) -> Body:
+    return {"role": "assistant", "content": list(blocks)}
+
+
 USER = {"role": "user", "content": "q2"}
+SYSTEM = {"role": "system", "content": "Be brief."}
+NO_PREFILL = {"model": "claude-opus-4-8"}
+SUMMARIZE = {**NO_PREFILL, "compaction": {"type": "summarize"}}
 REJECTED: dict[str, tuple[str, Body]] = {
     "error result with an image": ("anthropic", anthropic_result(is_error=True, content=[TEXT, IMAGE])),
     "error result of an image": ("anthropic", anthropic_result(is_error=True, content=[IMAGE])),
@@ -90,6 +105,45 @@ REJECTED: dict[str, tuple[str, Body]] = {
     "error result without content": ("anthropic", anthropic_result(is_error=True)),
     "error result with empty text": ("anthropic", anthropic_result(is_error=True, content="")),
     "unknown key in a result": ("anthropic", anthropic_result(content=[{**TEXT, "colour": 1}])),
+    "signed compaction behind what it summarizes": ("anthropic", anthropic_body(reply(TEXT), reply(signed()), USER)),
+    "signed compaction behind a text": ("anthropic", anthropic_body(reply(TEXT, signed()), USER)),
+    "signed compaction behind system text": ("anthropic", anthropic_body(SYSTEM, USER, reply(signed(), TEXT), USER)),
+    "signed compaction of the user": (
+        "anthropic",
+        anthropic_body(reply(TEXT), {**reply(signed(), TEXT), "role": "user"}),
+    ),
+    "signed compaction behind a call": (
+        "anthropic",
+        anthropic_body(*anthropic_result()["messages"][1:2], reply(signed()), *anthropic_result()["messages"][2:]),
+    ),
+    "signed compaction in a system message": (
+        "anthropic",
+        anthropic_body(USER, {**reply(TEXT, signed()), "role": "system"}, USER),
+    ),
+    "compaction in a system message": ("anthropic", anthropic_body({**reply(compaction()), "role": "system"}, USER)),
+    "signed compaction before a newer one": (
+        "anthropic",
+        {**anthropic_body(), "messages": [reply(signed()), USER, reply(compaction(), TEXT), USER]},
+    ),
+    "signed compaction behind an older one": (
+        "anthropic",
+        anthropic_body(reply(compaction(), TEXT), reply(signed()), USER),
+    ),
+    "empty compaction": ("anthropic", anthropic_body(reply(compaction("")), USER)),
+    "empty compaction at the end": ("anthropic", anthropic_body(reply(compaction("")), **NO_PREFILL)),
+    "empty compaction before a text": ("anthropic", anthropic_body(reply(compaction(""), TEXT), USER)),
+    "empty compaction with encrypted content": (
+        "anthropic",
+        anthropic_body(reply(compaction("", encrypted_content="abc"), TEXT), USER),
+    ),
+    "compaction request on an open call": (
+        "anthropic",
+        anthropic_body(*anthropic_result()["messages"][1:2], **SUMMARIZE),
+    ),
+    "compaction request on an open server tool call": (
+        "anthropic",
+        anthropic_body(reply(TEXT, SERVER_CALL), **SUMMARIZE),
+    ),
     "unknown key in the system text": ("anthropic", anthropic_body(system=[{**TEXT, "colour": 1}])),
     "server tool call without a result": (
         "anthropic",
@@ -138,6 +192,35 @@ VALID: dict[str, tuple[str, Body]] = {
     "error result of text": ("anthropic", anthropic_result(is_error=True, content=[TEXT, TEXT])),
     "result with an image": ("anthropic", anthropic_result(content=[TEXT, IMAGE, REFERENCE])),
     "empty result": ("anthropic", anthropic_result(content="")),
+    "compaction at the start": ("anthropic", {**anthropic_body(), "messages": [reply(signed(), TEXT), USER]}),
+    "compaction that failed": ("anthropic", anthropic_body(reply(compaction(None), TEXT), USER)),
+    "compactions at thresholds": (
+        "anthropic",
+        anthropic_body(reply(TEXT, compaction()), USER, reply(compaction(), TEXT), USER),
+    ),
+    "pause after a compaction": ("anthropic", anthropic_body(reply(compaction()), **NO_PREFILL)),
+    "compaction before reasoning and a call": (
+        "anthropic",
+        anthropic_body(
+            reply(
+                compaction(),
+                {"type": "thinking", "thinking": "Hm.", "signature": "EqQBCgIYAhIM"},
+                {"type": "tool_use", "id": "t1", "name": "f", "input": {}},
+            ),
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "r"}]},
+            thinking={"type": "enabled", "budget_tokens": 1024},
+            max_tokens=2000,
+        ),
+    ),
+    **{
+        f"compaction request, {name}": ("anthropic", anthropic_body(*messages, **SUMMARIZE))
+        for name, messages in {
+            "on a reply": [reply(TEXT)],
+            "on a user message": [reply(TEXT), USER],
+            "on a result": anthropic_result(content="r")["messages"][1:],
+            "on a summary": [reply(compaction())],
+        }.items()
+    },
     "open server tool call at the end": ("anthropic", anthropic_body({"role": "assistant", "content": [SERVER_CALL]})),
     "server tool call that waits for a tool": (
         "anthropic",

@@ -52,7 +52,11 @@ class Repaired(Converted):
 
     def __init__(self, conversion: Converted, original: Mapping[str, Any], *, keep_model: bool) -> None:
         self.__dict__.update(conversion.__dict__)
-        self.body = _restore_model(original, conversion.body) if keep_model else conversion.body
+        self.body = conversion.body
+        if keep_model:
+            key = find_wire(conversion.target, argument="api").model_key
+            kept = {key: original[key]} if key in original else {}
+            self.body = {name: value for name, value in {**self.body, **kept}.items() if name != key or kept}
         self.changes: tuple[Change, ...] = tuple(_diff_values(original, self.body, ""))
 
     def __str__(self) -> str:
@@ -78,13 +82,6 @@ def repair(body: Body, api: Api, *, model: str | None = None, profile: Profile |
     if not repaired.changes and isinstance(body, bytes | bytearray) and not surrogates:
         repaired.data = bytes(body)
     return repaired
-
-
-def _restore_model(original: Mapping[str, Any], converted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the converted body with the model of the original one, or with none."""
-    if "model" in original:
-        return {**converted, "model": original["model"]}
-    return {key: value for key, value in converted.items() if key != "model"}
 
 
 def _format_value(value: object) -> str:

@@ -108,6 +108,12 @@ def reply_items(api: str, item: Mapping[str, Any]) -> list[Any]:
     return [{"role": "assistant", "content": [dict(item)]}] if api == "anthropic" else [dict(item)]
 
 
+def items_at_home(api: str, items: list[Any]) -> list[Any]:
+    """The items that the provider accepts: from Anthropic's newest signed block on, which replaces those before it."""
+    blocks = [at for at, item in enumerate(items) if isinstance(item.get("content"), list)]
+    return items[blocks[-1] :] if api == "anthropic" and blocks else items
+
+
 def compact(api: str, memory: Any, items: list[Any], item: Mapping[str, Any], *, stream: bool = False) -> None:
     """Let the provider of this API compact a conversation."""
     body = body_of(api, items, **({"stream": True} if stream else {}))
@@ -149,7 +155,7 @@ def test_facts_reach_every_target_and_the_item_goes_home_unchanged(api: str, pru
         assert_facts(send(api, target, memory, items))
         if number % 2:
             home = send(api, api, memory, items)
-            assert home.sent_bodies[0] == body_of(api, items) | {"model": MODELS[api]}
+            assert home.sent_bodies[0] == body_of(api, items_at_home(api, items)) | {"model": MODELS[api]}
             assert json.dumps(HOME[api], separators=(",", ":")) in b"".join(home.sent[0].body).decode()
         items = [*items, said("assistant", f"Answer {number}.")]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from segue.bridge.entries import EntryMemory
 from tests.bridge.exchanges import MODELS
-from tests.bridge.test_compaction import HOME, PRUNINGS, compact, reply_items, said, send
+from tests.bridge.test_compaction import HOME, PRUNINGS, compact, items_at_home, reply_items, said, send
 
 STEPS = st.one_of(
     st.tuples(st.just("switch"), st.sampled_from(sorted(MODELS))),
@@ -57,17 +57,12 @@ class Day:
             self.memory.delete([keys[place % len(keys)]])
             self.is_evicted = True
 
-    def _with_newest_block(self) -> list[Any]:
-        """The items without the blocks before the newest one, which Anthropic rejects."""
-        blocks = [item for item in self.items if isinstance(item["content"], list)]
-        return [item for item in self.items if item not in blocks[:-1]]
-
     def switch(self, target: str, account: int = 0) -> None:
         self.say()
         answer = send(self.api, target, self.memory, self.items, account)
         sent = json.dumps(answer.sent_bodies[0])
         if target == self.api and not account:
-            given = self.items if self.api == "openai-responses" else self._with_newest_block()
+            given = items_at_home(self.api, self.items)
             assert answer.sent_bodies[0]["input" if self.api == "openai-responses" else "messages"] == given
             return
         assert target == self.api or not [blob for blob in self.blobs if blob in sent]

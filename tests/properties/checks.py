@@ -401,9 +401,7 @@ def _is_odd(body: Body, api: str) -> bool:
     begun = api == "bedrock" and body["messages"][-1]["role"] == "assistant"
     # Where no model is named, ids are held to what the default one takes.
     foreign = api == "bedrock" and not body.get("modelId") and re.search(r'"toolUseId": "[^"]*[.:]', dump_json(body))
-    # AZF-06: Foundry takes the reasoning of the newest turn, and gets none: it would be taken away a turn later.
-    thinks = api == "azure-foundry" and any(item.get("type") == "reasoning" for item in messages_of(body))
-    return bool(begun or foreign or thinks or _answered_twice(body) or has_repeated_ids(read(body, api)))
+    return bool(begun or foreign or _answered_twice(body) or has_repeated_ids(read(body, api)))
 
 
 def has_repeated_ids(reading: Reading) -> bool:

@@ -175,14 +175,43 @@ def test_member_of_wrong_type_is_dropped_and_reported():
     assert {("dropped", "caller"), ("tools", "tools")} <= set(findings(out))
 
 
-def test_azf_06_reasoning_and_its_ids_are_dropped():
+def test_azf_06_encrypted_reasoning_of_two_replies_and_its_ids_are_dropped():
     thought = {"type": "reasoning", "id": make_id("rs"), "summary": [], "encrypted_content": "gAAAAx"}
     call = {"type": "function_call", "id": make_id("fc"), "call_id": "c", "name": "f", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "r"}
-    out = convert_same_api({"input": [user(), thought, call, result]})
+    answer = {"type": "message", "role": "assistant", "content": "a"}
+    newer = [{**thought, "id": make_id("rs", 2)}, {**answer, "id": make_id("msg")}]
+    out = convert_same_api({"input": [user(), thought, call, result, *newer, user()]})
     bare = {key: value for key, value in call.items() if key != "id"}
-    assert out.body["input"] == [user(), bare, result]
+    assert "gAAAAx" not in out.data.decode()
+    assert out.body["input"][1:3] == [bare, result]
     assert out.report.findings_of("reasoning")
+
+
+def test_azf_06_encrypted_reasoning_of_the_newest_reply_alone_is_kept():
+    """Also as the conversation grows: nothing of it is remembered once another reply has reasoning too."""
+    tools = [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]
+
+    def turn(number: int) -> list[dict[str, Any]]:
+        thought = {"type": "reasoning", "id": make_id("rs", number), "summary": [], "encrypted_content": "gAAAAx"}
+        call = {"type": "function_call", "id": make_id("fc", number), "call_id": f"c{number}", "name": "f"}
+        output = {"type": "function_call_output", "call_id": f"c{number}", "output": "r"}
+        return [thought, {**call, "arguments": "{}"}, output]
+
+    items = [user()]
+    for number in range(1, 4):
+        items += turn(number)
+        body = {"input": items, "tools": tools}
+        out = convert_same_api(json.loads(json.dumps(body)))
+        assert segue.convert(json.dumps(body).encode(), source=API, target=API).body == out.body
+        assert ("reasoning" in out.data.decode()) is (number == 1)
+        assert number > 1 or out.body == body
+    bare = [{key: item[key] for key in item if key != "id"} for item in items if item.get("type") != "reasoning"]
+    assert convert_same_api({"input": [*bare, *turn(4)]}).body["input"] == [*bare, *turn(4)]
+
+
+def test_azf_06_reasoning_may_become_text():
+    thought = {"type": "reasoning", "id": make_id("rs"), "summary": []}
     converted = convert_same_api(
         {"input": [user(), {**thought, "summary": [{"type": "summary_text", "text": "hm"}]}]}, reasoning="text"
     )

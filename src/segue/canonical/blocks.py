@@ -120,7 +120,8 @@ class Opaque(Struct, frozen=True, gc=False, forbid_unknown_fields=True, repr_omi
     (`repeated`), a reference to history outside the body (`missing`), a `compaction`, which stands for the history
     before it, a `listing` of tools, a declaration of tools (`declaring`), an `instruction` to the API, a `notice` of
     the provider about the reply. `text` of a compaction is its summary, if that can be read; its `extra` may have
-    `size`, the characters that only the provider can read, and `messages`, how many before it are those it stands for.
+    `size`, the characters that only the provider can read, `messages`, how many before it are those it stands for, and
+    `replaces`, if it is sent in their place, not behind them.
     """
 
     kind: str

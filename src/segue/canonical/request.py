@@ -100,6 +100,7 @@ class Request(Struct, frozen=True, gc=False):
     """A conversation and the options of its next reply. `system` is system text outside the list of messages.
 
     `continues` names the state that the provider holds and the body continues from (such as `previous_response_id`).
+    `summarizes` asks for a compaction of the messages instead of a reply.
     """
 
     messages: tuple[Message, ...]
@@ -108,6 +109,7 @@ class Request(Struct, frozen=True, gc=False):
     options: Options = Options()
     model: str | None = None
     continues: str | None = None
+    summarizes: bool | None = None
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 

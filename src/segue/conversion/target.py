@@ -68,18 +68,19 @@ class RenderTarget(msgspec.Struct, frozen=True):
     def can_extend(self, request: Request) -> bool:
         """Return whether a rendered prefix can be extended.
 
-        Not where the provider holds earlier messages, or the response format adds instructions to the messages. Nor
-        where reasoning is bound to its prefix and calls are text: that text is another prefix.
+        Not where the provider holds earlier messages, the response format adds instructions to the messages, or what is
+        sent of a reply depends on whether it is the newest. Nor where reasoning is bound to its prefix and calls are
+        text: that text is another prefix.
         """
         if request.continues or request.options.response_format is not None:
             return False
-        if self.tool_format not in TEXT_FORMAT_NAMES:
-            return True
-        return self.wire.constraints(parse_model(self.rules_model)).reasoning_binding != "prefix"
+        constraints = self.wire.constraints(parse_model(self.rules_model))
+        if constraints.reasoning_replay == "newest" and _is_same_api(request, self.wire):
+            return False
+        return self.tool_format not in TEXT_FORMAT_NAMES or constraints.reasoning_binding != "prefix"
 
     def start_prefix(self, request: Request) -> RenderedPrefix:
         """Return an empty prefix of a conversation with this request."""
-        same_api = request.native is not None and request.native.api == self.wire.name
         constraints = self.wire.constraints(parse_model(self.rules_model))
         is_open = constraints.open_exchange_needs_reasoning and request.options.reasoning is not None
         is_bound = constraints.reasoning_binding == "prefix"
@@ -87,7 +88,7 @@ class RenderTarget(msgspec.Struct, frozen=True):
             request,
             self.render,
             self.wire.conversation_key,
-            same_api=same_api,
+            same_api=_is_same_api(request, self.wire),
             drops_blank_results=self.tool_format in TEXT_FORMAT_NAMES,
             reads_first_turn=is_open or is_bound or constraints.reasoning_required_on_text,
         )
@@ -106,3 +107,7 @@ class RenderTarget(msgspec.Struct, frozen=True):
             fetch=self.fetch,
             state=state,
         )
+
+
+def _is_same_api(request: Request, wire: Wire) -> bool:
+    return request.native is not None and request.native.api == wire.name

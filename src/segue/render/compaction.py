@@ -6,6 +6,7 @@ where the request still has that, else its readable text, else a text that says 
 
 from __future__ import annotations
 
+from itertools import filterfalse
 from typing import TypeGuard
 
 from segue.canonical.blocks import Block, Message, Opaque, Text, Thinking
@@ -16,45 +17,64 @@ from segue.render.report import FindingKind, Level
 
 def replace_compactions(draft: Draft) -> Draft:
     """Keep the compactions that the target can read; replace all others by what they stand for."""
-    newest = next((at for at in reversed(range(len(draft.messages))) if _find_compactions(draft.messages[at])), None)
-    if newest is None:
+    if not any(map(_find_compactions, draft.messages)):
         return draft
-    start = _find_start(draft)
+    start, must_be_first = _find_start(draft), _must_be_first(draft)
+    # In reverse order.
     messages: list[Message] = []
     # Whether a later compaction stands for this history already.
     is_covered = False
     for position in reversed(range(len(draft.messages))):
         message = draft.messages[position]
         if start is not None and position < start:
-            break
-        compactions = _find_compactions(message)
-        if not compactions:
+            if message.speaker == "system":
+                messages.insert(-1 if must_be_first else len(messages), message)
+        elif not _find_compactions(message):
             messages.append(message)
-            continue
-        texts: list[Block] = []
-        kept: list[Block] = []
-        for place in reversed(range(len(message.blocks))):
-            block = message.blocks[place]
-            if not is_compaction(block):
-                kept.append(block)
-            elif _can_read(draft, block) and not (is_covered and draft.constraints.compactions == "first"):
-                kept.append(block)
-                is_covered = True
-            elif is_covered:
-                _report(draft, block, "dropped: a later one stands for it too", level="note")
-            elif _has_history(block, draft.messages[:position], message.blocks[:place]):
-                _report(draft, block, "dropped: the messages that it stands for are sent", level="changed")
-            else:
-                texts.append(_to_text(draft, block))
-                is_covered = True
-        blocks = tuple(reversed(kept))
-        if draft.constraints.compactions == "first":
-            blocks = _move_first(draft, blocks)
-        if blocks != message.blocks:
-            message = message.with_blocks(blocks)
-        messages += [message] if blocks else []
-        messages += [Message("human", tuple(reversed(texts)))] if texts else []
+        else:
+            kept, texts, is_covered = _replace_in(draft, position, must_be_first=must_be_first, is_covered=is_covered)
+            messages += reversed(_place_kept(draft, message, kept, must_be_first=must_be_first))
+            messages += [Message("human", texts)] if texts else []
     return draft.with_messages(reversed(messages))
+
+
+def _replace_in(
+    draft: Draft, position: int, *, must_be_first: bool, is_covered: bool
+) -> tuple[tuple[Block, ...], tuple[Block, ...], bool]:
+    """Return what is kept of a message, the texts in place of its compactions, and whether the history is covered."""
+    message = draft.messages[position]
+    texts: list[Block] = []
+    kept: list[Block] = []
+    for place in reversed(range(len(message.blocks))):
+        block = message.blocks[place]
+        if not is_compaction(block):
+            kept.append(block)
+        elif _can_read(draft, block) and not (is_covered and must_be_first):
+            kept.append(block)
+            is_covered = True
+        elif is_covered:
+            _report(draft, block, "dropped: a later one stands for it too", level="note")
+        elif _has_history(block, draft.messages[:position], message.blocks[:place]):
+            _report(draft, block, "dropped: the messages that it stands for are sent", level="changed")
+        else:
+            texts.append(_to_text(draft, block))
+            is_covered = True
+    return tuple(reversed(kept)), tuple(reversed(texts)), is_covered
+
+
+def _place_kept(draft: Draft, message: Message, blocks: tuple[Block, ...], *, must_be_first: bool) -> list[Message]:
+    """Return the message with these blocks, the compaction first, and not in system text (ANT-44)."""
+    compactions = tuple(filter(is_compaction, blocks))
+    others = tuple(filterfalse(is_compaction, blocks))
+    if compactions and message.speaker == "system":
+        draft.report.add("moved", "compaction moved out of a system message", subject="compaction")
+        return [Message("ai", compactions), *([message.with_blocks(others)] if others else [])]
+    if must_be_first and (*compactions, *others) != blocks:
+        draft.report.add("moved", "compaction moved to the start of its message", subject="compaction")
+        blocks = (*compactions, *others)
+    if blocks != message.blocks:
+        message = message.with_blocks(blocks)
+    return [message] if blocks else []
 
 
 def is_compaction(block: Block) -> TypeGuard[Opaque]:
@@ -71,34 +91,40 @@ def _can_read(draft: Draft, block: Opaque) -> bool:
 
 
 def _find_start(draft: Draft) -> int | None:
-    """Return where the newest compaction that the target can read stands, if what is before it need not be sent.
+    """Return where the newest compaction that the target can read stands, if what is before it is not to be sent.
 
-    A body of the target's own API keeps what its client sent.
+    A body of the target's own API keeps what its client sent, but for what a compaction replaces (ANT-44).
     """
-    if draft.is_same_api:
-        return None
     readable = (
-        position
+        (position, block)
         for position in reversed(range(len(draft.messages)))
-        if any(_can_read(draft, block) for block in _find_compactions(draft.messages[position]))
+        for block in reversed(_find_compactions(draft.messages[position]))
+        if _can_read(draft, block)
     )
-    start = next(readable, None)
+    start, newest = next(readable, (None, None))
+    if newest is None or (draft.is_same_api and not replaces_messages(newest)):
+        return None
     if start:
         draft.report.add(
             "dropped",
             f"compaction: the {f'{start:,} messages' if start > 1 else 'message'} before it not sent",
             subject="compaction",
-            level="note",
+            level="changed" if draft.is_same_api else "note",
         )
     return start
 
 
-def _move_first(draft: Draft, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """Return the blocks with the compaction before all others, the only place where such an API accepts it."""
-    ordered = tuple(sorted(blocks, key=lambda block: not is_compaction(block)))
-    if ordered != blocks:
-        draft.report.add("moved", "compaction moved to the start of its message", subject="compaction")
-    return ordered
+def _must_be_first(draft: Draft) -> bool:
+    """Return whether a compaction must be alone and the first block; same-API, those at thresholds stay (ANT-43)."""
+    if draft.constraints.compactions != "first":
+        return False
+    blocks = (block for message in draft.messages for block in _find_compactions(message) if _can_read(draft, block))
+    return not draft.is_same_api or any(map(replaces_messages, blocks))
+
+
+def replaces_messages(block: Opaque) -> bool:
+    """Return whether a compaction is sent in place of the messages that it stands for."""
+    return block.extra is not None and "replaces" in block.extra
 
 
 def _has_history(block: Opaque, messages: tuple[Message, ...], before: tuple[Block, ...]) -> bool:

@@ -91,10 +91,10 @@ class Constraints(Struct, frozen=True):
     allows_system_after_reply: bool = True
     """Whether system text may follow an assistant message or a result, same-API."""
 
-    reasoning_replay: Literal["none", "refused", "signed", "either", "plain"] = "none"
+    reasoning_replay: Literal["none", "newest", "refused", "signed", "either", "plain"] = "none"
     """Which of its own reasoning the target accepts in the history: `none`: only in unchanged same-API messages;
-    `refused`: not even there; `signed` reasoning; `either` of the first and the third, for an unknown model; or `plain`
-    text."""
+    `refused`: not even there; `signed` reasoning; `newest`: the same in same-API bodies in which only the newest reply
+    has encrypted reasoning; `either` of `none` and `signed`, for an unknown model; or `plain` text."""
     can_reason: bool = True
     """Whether the model can reason."""
     reasoning_binding: Literal["provider", "model", "prefix"] = "provider"

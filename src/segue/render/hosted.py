@@ -119,8 +119,9 @@ def _find_converted(draft: Draft) -> frozenset[str]:
             if isinstance(block, ToolCall) and not block.awaited:
                 answered.add(hosted_id)
             seen.update([item_key] if hosted_id and item_key[1] else [])
-    if draft.constraints.hosted_needs_result and draft.messages and not draft.is_native(draft.messages[-1]):
-        # A user message will follow: only a reply of the target's own API may be continued.
+    is_continued = draft.messages and draft.is_native(draft.messages[-1]) and not draft.request.summarizes
+    if draft.constraints.hosted_needs_result and draft.messages and not is_continued:
+        # A user message will follow: only a reply of the target's own API may be continued. ANT-48: or a summary.
         converted |= open_ids - answered - {""}
     return frozenset(converted)
 

@@ -108,17 +108,29 @@ def _find_keepable(draft: Draft, message: Message) -> list[Thinking]:
         return []
     if not draft.constraints.allows_reasoning_alone and not any(_has_content(block) for block in message.blocks):
         return []
-    if draft.constraints.reasoning_replay == "refused":
+    replay = draft.constraints.reasoning_replay
+    if replay == "refused" or (replay == "newest" and not _is_newest_alone(draft, thoughts)):
         return []
-    if draft.constraints.reasoning_replay in ("none", "either"):
+    if replay in ("none", "either"):
         is_own = draft.is_native(message) and draft.policy.reasoning == "native"
         if is_own and all(not _is_sealed(block) and _is_from_model(draft, block) for block in thoughts):
             return thoughts
-        if draft.constraints.reasoning_replay == "none":
+        if replay == "none":
             return []
     own = [block for block in thoughts if _is_from_target(draft, block)]
     # ANT-25: all signed reasoning of a message or none
-    return [] if draft.constraints.reasoning_replay != "plain" and len(own) < len(thoughts) else own
+    return [] if replay != "plain" and len(own) < len(thoughts) else own
+
+
+def _is_newest_alone(draft: Draft, thoughts: list[Thinking]) -> bool:
+    """Return whether reasoning of a same-API body has its ids, and no reply but the newest has encrypted reasoning."""
+    if not draft.is_same_api or any(block.origin.item_id is None for block in thoughts):
+        return False
+    end = max((at + 1 for at, message in enumerate(draft.messages) if message.speaker == "ai"), default=0)
+    while end and draft.messages[end - 1].speaker == "ai":
+        end -= 1
+    older = (block for message in draft.messages[:end] for block in message.blocks)
+    return not any(isinstance(block, Thinking) and block.encrypted for block in older)
 
 
 def _has_content(block: Block) -> bool:

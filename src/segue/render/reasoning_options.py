@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import filterfalse
+
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Message, Origin, Thinking, ToolResponse, calls_of
 from segue.canonical.request import Reasoning, Tool, ToolChoice
+from segue.render.compaction import is_compaction
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, has_reasoning
 
@@ -145,7 +148,7 @@ def _starts_without_reasoning(draft: Draft) -> bool:
     closed = False
     for message in draft.messages:
         if message.speaker == "ai":
-            opener += () if closed else message.blocks
+            opener += () if closed else filterfalse(is_compaction, message.blocks)
         elif message.speaker == "system" or all(isinstance(block, ToolResponse) for block in message.blocks):
             closed = bool(opener)
         else:

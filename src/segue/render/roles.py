@@ -9,6 +9,7 @@ from operator import eq
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
+from segue.render.compaction import is_compaction
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical, client_calls, group_runs, has_reasoning
 
@@ -291,6 +292,7 @@ def _fix_ending(draft: Draft) -> Draft:
         return _append_tail(draft)
     if (
         constraints.ending == "free"
+        or _is_summarized(draft)
         or last.speaker != "ai"
         or any(draft.is_client_call(block) for block in last.blocks)
     ):
@@ -322,6 +324,13 @@ def _can_end_with(draft: Draft, last: Message) -> bool:
     return draft.constraints.ending == "prefill" and (
         draft.constraints.allows_prefill_while_reasoning or not draft.reasoning_on
     )
+
+
+def _is_summarized(draft: Draft) -> bool:
+    """Return whether this is a request for a summary, and there is content to summarize (ANT-47, ANT-49)."""
+    blocks = (block for message in draft.messages for block in message.blocks)
+    is_requested = bool(draft.request.summarizes) and draft.is_same_api
+    return is_requested and any(not isinstance(block, Opaque) or block.omit_reason != "notice" for block in blocks)
 
 
 def _ensure_user_message(draft: Draft) -> Draft:
@@ -375,7 +384,7 @@ def _ends_with_reasoning(draft: Draft) -> bool:
 def _is_paused(message: Message) -> bool:
     block = message.blocks[-1]
     return (isinstance(block, ToolCall) and block.kind == "hosted") or (
-        isinstance(block, ToolResponse) and block.hosted
+        (isinstance(block, ToolResponse) and block.hosted) or is_compaction(block)
     )
 
 

@@ -41,6 +41,7 @@ from segue.wire.json_values import (
     json_type_name,
     object_or_none,
     optional_boolean,
+    optional_list,
     optional_string,
     require_object,
     string_or_none,
@@ -238,15 +239,18 @@ def _parse_tool_reference(block: JsonObject, _model: str | None) -> Block:
 
 def _parse_compaction(block: JsonObject, _model: str | None) -> Block:
     """Parse a summary of the history before it; without content the compaction failed, and stands for nothing."""
-    text, encrypted = (optional_string(block.get(key), key) or "" for key in ("content", "encrypted_content"))
-    stands = bool(text or encrypted)
+    content, encrypted, signature = (
+        optional_string(block.get(key), key) for key in ("content", "encrypted_content", "signature")
+    )
+    optional_list(block.get("tool_changes"), "tool_changes")
+    extra = {"size": len(encrypted or ""), "replaces": signature is not None}
     return Opaque(
         block["type"],
-        text=text,
-        # No provider gets what segue made in its place.
-        native=Native(API, block, not is_envelope(string_or_none(block.get("signature")))),
-        omit_reason="compaction" if stands else "notice",
-        extra={"size": len(encrypted)} if encrypted else None,
+        text=content or "",
+        # ANT-46. No provider gets what segue made in its place.
+        native=Native(API, block, content != "" and not is_envelope(signature)),
+        omit_reason="compaction" if content or encrypted else "notice",
+        extra={key: value for key, value in extra.items() if value} or None,
     )
 
 

@@ -19,6 +19,7 @@ from segue.wire import mixed_body
 from segue.wire.anthropic.capabilities import Capabilities, capabilities_of
 from segue.wire.json_values import (
     JsonObject,
+    object_or_none,
     optional_boolean,
     optional_integer,
     optional_list,
@@ -312,6 +313,42 @@ def fit_effort(config: JsonObject, model: Model, report: Report) -> JsonObject:
     change = "dropped" if nearest is None else f"set to {nearest}"
     report.add("adjusted", f"effort {change}: the model does not support {effort}", subject="reasoning")
     return {key: value for key, value in {**config, "effort": nearest}.items() if key != "effort" or nearest}
+
+
+# ANT-47: fields that are not accepted in a request for a summary; the last one not beside a signed summary either.
+_BESIDE_SUMMARY = (
+    ("context_management",),
+    ("stop_sequences",),
+    ("output_config", "format"),
+    ("output_config", "task_budget", "remaining"),
+)
+
+
+def drop_beside_summary(body: JsonObject, report: Report, *, requested: bool, replaced: bool) -> JsonObject:
+    """Return the body without fields that are not accepted where a summary is `requested`, or has `replaced` messages.
+
+    A forced tool becomes a free choice.
+    """
+    for path in _BESIDE_SUMMARY if requested else _BESIDE_SUMMARY[-1:] if replaced else ():
+        shorter = _without_path(body, path)
+        if shorter is not body:
+            report.add("dropped", f"`{'.'.join(path)}` dropped: not accepted with a compaction", subject=path[0])
+            body = shorter
+    choice = object_or_none(body.get("tool_choice")) or {}
+    if requested and choice.get("type") in ("any", "tool"):
+        report.add("adjusted", "`tool_choice` dropped: not accepted with a compaction", subject="tool_choice")
+        body = {key: value for key, value in body.items() if key != "tool_choice"}
+    return body
+
+
+def _without_path(body: JsonObject, path: tuple[str, ...]) -> JsonObject:
+    """Return the object without the field at the path; the same object if it has none, or an empty one."""
+    key, *rest = path
+    if not rest:
+        return {name: value for name, value in body.items() if name != key} if body.get(key) else body
+    inner = object_or_none(body.get(key))
+    shorter = None if inner is None else _without_path(inner, tuple(rest))
+    return body if shorter is None or shorter is inner else {**body, key: shorter}
 
 
 def _render_disabled(

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Message, Native, Speaker, Text
+from segue.canonical.blocks import Block, Message, Native, Opaque, Speaker, Text
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import parse_model
+from segue.render.compaction import replaces_messages
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL
 from segue.wire.anthropic.items import BODY_API, drop_text_keys, parse_content, render_block, with_unmodelled
-from segue.wire.anthropic.options import fit_effort, fit_options, parse_options, render_options
+from segue.wire.anthropic.options import drop_beside_summary, fit_effort, fit_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
@@ -67,6 +68,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
         options=parse_options(body),
         model=model,
         continues=_parse_thread(body.get("thread")),
+        summarizes=isinstance(body.get("compaction"), dict) or None,
         native=Native(API, body),
     )
 
@@ -228,7 +230,11 @@ def _render_same_api(
     if not _is_unchanged(tools, original or []):
         _set_or_remove(body, "tools", tools)
     body["messages"] = messages
-    return body
+    if not request.summarizes and not transcript.contents.has_omitted:
+        return body
+    blocks = (block for message in transcript.messages for block in message.blocks)
+    replaced = any(isinstance(block, Opaque) and replaces_messages(block) for block in blocks)
+    return drop_beside_summary(body, context.report, requested=bool(request.summarizes), replaced=replaced)
 
 
 def _set_or_remove(body: JsonObject, key: str, value: object) -> None:

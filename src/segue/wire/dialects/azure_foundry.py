@@ -1,8 +1,8 @@
 """The dialect `azure-foundry`: agents of Azure AI Foundry, on the Responses wire.
 
 Tools and instructions are part of the agent; a body only names it. Items of its tools are valid in replies only; in
-a request they become function calls. Reasoning is never sent back: the service accepts it for the newest turn only
-(AZF-06), so the prompt prefix would change one turn later.
+a request they become function calls. Encrypted reasoning is accepted for the newest turn only (AZF-06): a body that has
+no other is sent as it is. Else none is sent back, because the prompt prefix would change one turn later.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _constraints(model: Model) -> Constraints:
         api=_NAME,
         provider=_NAME,
         # AZF-06, AZF-11
-        reasoning_replay="refused",
+        reasoning_replay="newest",
         file_id_apis=frozenset({_NAME}),
     )
 
@@ -126,6 +126,6 @@ WIRE = make_wire(
     render_error=_render_error,
     base_path="/openai/v1",
     key_header="api-key",
-    # Its reasoning is not sent back.
+    # Its reasoning is sent back in its own bodies only.
     stateless_fields={"store": False},
 )
