@@ -19,6 +19,7 @@ from segue.wire.catalog.codecs import (
     Content,
     OutputCodec,
     Patch,
+    approval_field,
     custom_output,
     keys_output,
     object_arguments,
@@ -209,16 +210,6 @@ def _tool_result_event(key: str, kind: Any = "function", **defaults: str) -> Pay
     return PayloadShape(id=key, item_id="id", output=_CONTENT, failed=failed, kind=kind, defaults=defaults)
 
 
-def _parse_confirmation(event: JsonObject) -> str:
-    reason = event.get("deny_message")
-    return "approved" if event["result"] == "allow" else f"refused: {reason}" if reason else "refused"
-
-
-def _render_confirmation(text: str) -> Patch:
-    decision, _, reason = text.partition(": ")
-    return {"result": "allow" if decision == "approved" else "deny"} | ({"deny_message": reason} if reason else {})
-
-
 ANTHROPIC: dict[str, PayloadShape] = {
     "ResponseToolUseBlock": _CALL,
     "BrowserToolsetToolUseBlock": _CALL,
@@ -257,7 +248,7 @@ ANTHROPIC: dict[str, PayloadShape] = {
     "AgentToolResultEvent": _tool_result_event("tool_use_id", "hosted", processed_at=_EPOCH),
     "UserToolResultEvent": _tool_result_event("tool_use_id"),
     "UserToolConfirmationEvent": PayloadShape(
-        id="tool_use_id", item_id="id", parse_approval=_parse_confirmation, render_approval=_render_confirmation
+        id="tool_use_id", item_id="id", approval=approval_field("result", "allow", "deny", "deny_message")
     ),
     "AgentMCPToolUseEvent": _tool_use_event("hosted", mcp_server_name="unknown"),
     "AgentMCPToolResultEvent": _tool_result_event("mcp_tool_use_id", "hosted", processed_at=_EPOCH),

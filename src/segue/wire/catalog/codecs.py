@@ -14,6 +14,7 @@ from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.render.report import Report
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.openai_responses.item_types import format_approval
 from segue.wire.tools import render_arguments_object
 
 
@@ -59,6 +60,32 @@ class OutputCodec(Struct, frozen=True):
     parse: Callable[[JsonObject], Content]
     render: Callable[[ToolResponse], Patch]
     path: str | None = None
+
+
+class ApprovalCodec(Struct, frozen=True):
+    """An approval as text, `approved: reason`. `render` returns the fields of an approval from its text."""
+
+    parse: Callable[[JsonObject], str]
+    render: Callable[[str], Patch]
+
+
+def approval_field(path: str, approved: object, refused: object, reason: str | None = None) -> ApprovalCodec:
+    """Return a codec for a decision at a path, and its reason in another field."""
+
+    def parse(payload: JsonObject) -> str:
+        return format_approval(get_path(payload, path) == approved, payload.get(reason) if reason is not None else None)
+
+    def render(text: str) -> Patch:
+        is_approved, given = parse_approval_text(text)
+        return {path: approved if is_approved else refused, **({reason: given} if reason is not None and given else {})}
+
+    return ApprovalCodec(parse, render)
+
+
+def parse_approval_text(text: str) -> tuple[bool, str]:
+    """Parse `approved: reason`: whether it is an approval, and its reason, if any."""
+    decision, _, reason = text.partition(": ")
+    return decision == "approved", reason
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments

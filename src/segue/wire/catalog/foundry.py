@@ -7,11 +7,12 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Text, ToolCall, ToolResponse
 from segue.wire.catalog.codecs import (
     ArgumentsCodec,
     OutputCodec,
     Patch,
+    approval_field,
     custom_output,
     get_path,
     json_text,
@@ -19,15 +20,15 @@ from segue.wire.catalog.codecs import (
     object_arguments,
     object_or_text,
     optional_output,
-    parse_data_url,
     response_text,
     selected_keys,
     text_output,
     value_output,
     with_failure_fields,
 )
+from segue.wire.catalog.openai_outputs import code_interpreter_output, render_image_file, screenshot_output
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.openai_responses.item_types import HOSTED_TYPES
 
 # ---------------------------------------------------------------------------------------------------- agents: arguments
@@ -64,21 +65,6 @@ def _list_objects(value: object) -> list[JsonObject]:
     return [object_or_none(item) or {} for item in items]
 
 
-def _parse_code_outputs(outputs: object) -> list[Block]:
-    blocks: list[Block] = []
-    for item in _list_objects(outputs):
-        logs, picture = string_or_none(item.get("logs")), string_or_none(get_path(item, "image.file_id"))
-        blocks += [Text(logs)] if logs is not None else []
-        blocks += [Media("image", file_id=picture)] if picture is not None else []
-    return blocks
-
-
-def _render_code_outputs(response: ToolResponse) -> list[JsonObject]:
-    pictures = [block.file_id for block in response.content or () if isinstance(block, Media) and block.file_id]
-    logs = [{"type": "logs", "logs": text}] if (text := response_text(response)) else []
-    return [*logs, *({"type": "image", "image": {"file_id": picture}} for picture in pictures)]
-
-
 def _parse_search_results(results: object) -> list[Block]:
     blocks: list[Block] = []
     for result in _list_objects(results):
@@ -92,24 +78,6 @@ def _render_search_results(response: ToolResponse) -> list[JsonObject]:
     texts = [block.text for block in response.content or () if isinstance(block, Text)] or [response_text(response)]
     nameless = {"file_id": "", "file_name": "", "score": 0}
     return [nameless | {"content": [{"type": "text", "text": text}]} for text in texts if text]
-
-
-def _parse_screenshot(output: object) -> list[Block]:
-    url, file_id = string_or_none(get_path(output, "image_url")), string_or_none(get_path(output, "file_id"))
-    if url is not None:
-        return [parse_data_url(url)]
-    return [Media("image", file_id=file_id)] if file_id is not None else []
-
-
-def _render_screenshot(response: ToolResponse) -> JsonObject:
-    for block in response.content or ():
-        if not isinstance(block, Media):
-            continue
-        if block.file_id is not None:
-            return {"type": "computer_screenshot", "file_id": block.file_id}
-        url = block.url if block.data is None else f"data:{block.mime or 'image/png'};base64,{block.data}"
-        return {"type": "computer_screenshot", "image_url": url}
-    return {"type": "computer_screenshot"}
 
 
 # ------------------------------------------------------------------------------------------------------- agents: shapes
@@ -140,7 +108,7 @@ _AGENTS: dict[str, PayloadShape] = {
     "RunStepCodeInterpreterToolCall": _step(
         "code_interpreter",
         selected_keys("input", root="code_interpreter"),
-        custom_output("code_interpreter.outputs", _parse_code_outputs, _render_code_outputs),
+        code_interpreter_output("code_interpreter.outputs", render_image_file),
         defaults={"code_interpreter": {"input": "", "outputs": []}},
     ),
     "RunStepFileSearchToolCall": _step(
@@ -173,7 +141,7 @@ _AGENTS: dict[str, PayloadShape] = {
         id="id",
         tool="computer",
         arguments=_ACTION,
-        output=custom_output("computer_use_preview.output", _parse_screenshot, _render_screenshot),
+        output=screenshot_output("computer_use_preview.output"),
         defaults={"computer_use_preview": {"pending_safety_checks": []}},
     ),
     "RunStepConnectedAgentToolCall": _step(
@@ -208,13 +176,10 @@ _AGENTS: dict[str, PayloadShape] = {
     "AgentsToolOutput": PayloadShape(
         id="tool_call_id", output=text_output("output"), defaults={"type": "function_call_output"}
     ),
-    "AgentsComputerToolOutput": PayloadShape(
-        id="tool_call_id", tool="computer", output=custom_output("output", _parse_screenshot, _render_screenshot)
-    ),
+    "AgentsComputerToolOutput": PayloadShape(id="tool_call_id", tool="computer", output=screenshot_output()),
     "AgentsToolApproval": PayloadShape(
         id="tool_call_id",
-        parse_approval=lambda payload: "approved" if payload["approve"] else "refused",
-        render_approval=lambda text: {"approve": text.startswith("approved")},
+        approval=approval_field("approve", True, False),
     ),
 }
 

@@ -9,17 +9,16 @@ from segue.wire.catalog.codecs import (
     Content,
     OutputCodec,
     Patch,
+    approval_field,
     json_text,
     response_text,
     selected_keys,
     text_output,
     value_output,
 )
-from segue.wire.catalog.openai_mcp import parse_approval_text
 from segue.wire.catalog.openai_outputs import parts_output, render_chat_image, with_status
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
 from segue.wire.json_values import JsonObject, object_or_none
-from segue.wire.openai_responses.item_types import format_approval
 
 _CALL_BODY = EnclosingBody(
     "mistral", lambda call: {"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]}
@@ -36,10 +35,6 @@ def _parse_info(entry: JsonObject) -> Content:
 def _render_info(response: ToolResponse) -> Patch:
     info = object_or_none(response.structured)
     return {"info": info if info is not None else {"output": response_text(response)}}
-
-
-def _render_confirmation(text: str) -> Patch:
-    return {"confirmation": "allow" if parse_approval_text(text)[0] else "deny"}
 
 
 def _render_end_event(response: ToolResponse) -> Patch:
@@ -66,8 +61,7 @@ MISTRAL: dict[str, PayloadShape] = {
     "FunctionResultEntry": PayloadShape(id="tool_call_id", item_id="id", output=text_output("result")),
     "ToolCallConfirmation": PayloadShape(
         id="tool_call_id",
-        parse_approval=lambda payload: format_approval(payload["confirmation"] == "allow"),
-        render_approval=_render_confirmation,
+        approval=approval_field("confirmation", "allow", "deny"),
     ),
     "ToolExecutionEntry": PayloadShape(
         id="id",

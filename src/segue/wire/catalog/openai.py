@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from segue.canonical.blocks import Media, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Text, ToolCall, ToolResponse
 from segue.wire.catalog.codecs import (
+    ApprovalCodec,
     ArgumentsCodec,
     Content,
     OutputCodec,
@@ -14,6 +15,7 @@ from segue.wire.catalog.codecs import (
     get_path,
     json_text,
     json_value,
+    parse_approval_text,
     response_text,
     selected_keys,
     text_output,
@@ -24,7 +26,6 @@ from segue.wire.catalog.openai_mcp import (
     APPROVAL_RESPONSE,
     MCP_LIST_TOOLS,
     mcp_output,
-    parse_approval_text,
 )
 from segue.wire.catalog.openai_outputs import (
     code_interpreter_output,
@@ -32,6 +33,7 @@ from segue.wire.catalog.openai_outputs import (
     list_output,
     output_or_error,
     parts_output,
+    render_image_file,
     screenshot_output,
     split_exit_line,
     web_search_output,
@@ -52,14 +54,7 @@ def _render_code(call: ToolCall) -> Patch:
 _CODE_ARGUMENTS = ArgumentsCodec(
     lambda step: ({"code": string_or_none(get_path(step, "code_interpreter.input")) or ""}, None), _render_code
 )
-_CODE_OUTPUT = code_interpreter_output(
-    "code_interpreter.outputs",
-    lambda media: {"type": "image", "image": {"file_id": media.file_id or _media_label(media)}},
-)
-
-
-def _media_label(media: Media) -> str:
-    return media.url or media.name or ""
+_CODE_OUTPUT = code_interpreter_output("code_interpreter.outputs", render_image_file)
 
 
 def _parse_run_output(step: JsonObject) -> Content:
@@ -169,8 +164,11 @@ def _parse_approval(item: JsonObject) -> str:
 
 def _render_approval(text: str) -> Patch:
     is_approved, reason = parse_approval_text(text)
-    chosen = {"selected_option": reason["reason"]} if reason else {}
+    chosen = {"selected_option": reason} if reason else {}
     return {"response": {"type": "browser_authentication", "action": "submit" if is_approved else "cancel", **chosen}}
+
+
+_BROWSER_APPROVAL = ApprovalCodec(_parse_approval, _render_approval)
 
 
 def _subagent_shape(tool: str, *names: str) -> PayloadShape:
@@ -236,7 +234,7 @@ _AGENTS: dict[str, PayloadShape] = {
         id="id",
         tool="computer_use",
         arguments=selected_keys("title"),
-        output=with_status(screenshot_output),
+        output=with_status(screenshot_output()),
         failed=has_failed,
         kind="hosted",
         defaults=_RUNNING,
@@ -250,11 +248,9 @@ _AGENTS: dict[str, PayloadShape] = {
         defaults=_TURN,
     ),
     "AgentComputerUseApprovalRequestResult": PayloadShape(
-        id="request_id", item_id="id", parse_approval=_parse_approval, render_approval=_render_approval, defaults=_TURN
+        id="request_id", item_id="id", approval=_BROWSER_APPROVAL, defaults=_TURN
     ),
-    "AgentSessionComputerUseApproval": PayloadShape(
-        id="request_id", parse_approval=_parse_approval, render_approval=_render_approval
-    ),
+    "AgentSessionComputerUseApproval": PayloadShape(id="request_id", approval=_BROWSER_APPROVAL),
     "AgentCreateSubagentCall": _subagent_shape("create_subagent", "agent_id", "content", "model", "reasoning_effort"),
     "AgentSendSubagentInputCall": _subagent_shape(
         "send_subagent_input", "sender_agent_id", "recipient_agent_id", "content"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Text, ToolResponse
 from segue.canonical.json import parse_argument_text
-from segue.wire.catalog.codecs import Content, OutputCodec, Patch, json_text, response_text
+from segue.wire.catalog.codecs import Content, OutputCodec, Patch, approval_field, json_text, response_text
 from segue.wire.catalog.openai_outputs import has_failed
 from segue.wire.catalog.shape import PayloadShape
 from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
-from segue.wire.openai_responses.item_types import HOSTED_TYPES, format_approval
+from segue.wire.openai_responses.item_types import HOSTED_TYPES
 
 
 def mcp_output(error: Callable[[str], JsonObject]) -> OutputCodec:
@@ -72,23 +72,11 @@ MCP_LIST_TOOLS = PayloadShape(
 # ----------------------------------------------------------------------------------------------------------- approvals
 
 
-def parse_approval_text(text: str) -> tuple[bool, Mapping[str, str]]:
-    """Parse `approved: reason`: whether it is an approval, and its reason, if any."""
-    decision, _, reason = text.partition(": ")
-    return decision == "approved", {"reason": reason} if reason else {}
-
-
-def _render_approval(text: str) -> Patch:
-    is_approved, reason = parse_approval_text(text)
-    return {"approve": is_approved, **reason}
-
-
 APPROVAL_REQUEST = PayloadShape(
     id="id", name="name", arguments=json_text("arguments"), kind="hosted", defaults={"server_label": ""}
 )
 APPROVAL_RESPONSE = PayloadShape(
     id="approval_request_id",
     item_id="id",
-    parse_approval=lambda item: format_approval(item["approve"], item.get("reason")),
-    render_approval=_render_approval,
+    approval=approval_field("approve", True, False, "reason"),
 )

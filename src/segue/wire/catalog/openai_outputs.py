@@ -167,6 +167,11 @@ def code_interpreter_output(path: str, render_image: Callable[[Media], JsonObjec
     return OutputCodec(parse, render, path)
 
 
+def render_image_file(media: Media) -> JsonObject:
+    """Return the image of a program as a file, as the APIs with run steps have it."""
+    return {"type": "image", "image": {"file_id": media.file_id or media.url or media.name or ""}}
+
+
 def _parse_code_output(entry: JsonObject) -> Block:
     match entry:
         case {"type": "logs", "logs": str(logs)}:
@@ -216,18 +221,19 @@ shell_output = OutputCodec(
 )
 
 
-def _parse_screenshot(payload: JsonObject) -> Content:
-    output = object_or_none(payload.get("output"))
-    picture = None if output is None else parse_image_url(output, output.get("image_url"), intact=False)
-    return None if output is None else () if picture is None else (picture,), UNSET
+def screenshot_output(path: str = "output") -> OutputCodec:
+    """Return a codec for the screenshot of a computer."""
 
+    def parse(payload: JsonObject) -> Content:
+        output = object_or_none(get_path(payload, path))
+        picture = None if output is None else parse_image_url(output, output.get("image_url"), intact=False)
+        return None if output is None else () if picture is None else (picture,), UNSET
 
-def _render_screenshot(response: ToolResponse) -> Patch:
-    picture = next((block for block in response.content or () if isinstance(block, Media)), None)
-    return {"output": {"type": "computer_screenshot", **({} if picture is None else _image_source(picture))}}
+    def render(response: ToolResponse) -> Patch:
+        picture = next((block for block in response.content or () if isinstance(block, Media)), None)
+        return {path: {"type": "computer_screenshot", **({} if picture is None else _image_source(picture))}}
 
-
-screenshot_output = OutputCodec(_parse_screenshot, _render_screenshot)
+    return OutputCodec(parse, render)
 
 
 def _render_image(response: ToolResponse) -> Patch:

@@ -112,7 +112,7 @@ _SHELL_CALL = replace(
     is_hosted=CALL_TYPES["shell_call"].is_hosted,
 )
 _SHELL_OUTPUT = replace(_SHELL, output=shell_output)
-_COMPUTER_OUTPUT = replace(_ITEM, tool="computer", output=with_status(screenshot_output), failed=has_failed)
+_COMPUTER_OUTPUT = replace(_ITEM, tool="computer", output=with_status(screenshot_output()), failed=has_failed)
 _TOOL_SEARCH = replace(
     _ITEM,
     tool="tool_search",
@@ -150,7 +150,7 @@ _CLIENT_SIDE: dict[str, PayloadShape] = {
     "ComputerToolCallOutput": _COMPUTER_OUTPUT,
     "ComputerToolCallOutputResource": _COMPUTER_OUTPUT,
     # The request type has no status for failure.
-    "ComputerCallOutputItemParam": replace(_COMPUTER_OUTPUT, output=screenshot_output),
+    "ComputerCallOutputItemParam": replace(_COMPUTER_OUTPUT, output=screenshot_output()),
     "ApplyPatchToolCall": _PATCH_CALL,
     "ApplyPatchToolCallItemParam": _PATCH_CALL,
     "ApplyPatchToolCallOutput": _PATCH_OUTPUT,

@@ -140,7 +140,7 @@ def _parse_member(
     if tool is None and shape.name is not None and _needs_name(entry, shape):
         raise InputError(f"a required field is missing ({entry.provider} {entry.wire_type})", path=shape.name)
     if origin.is_approval and entry.role == "output":
-        text = shape.parse_approval(payload) if shape.parse_approval is not None else encode_json_text(payload)
+        text = shape.approval.parse(payload) if shape.approval is not None else encode_json_text(payload)
         return [Opaque(entry.family, text=text, native=native, origin=origin)]
     shared = 0 if origin.raw_id is not None else index
     blocks: list[Block] = []

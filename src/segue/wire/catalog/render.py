@@ -66,7 +66,7 @@ def _reject_extra_blocks(rendered_blocks: Sequence[PayloadBlock], entry: Entry, 
 
 
 def _is_renderable(block: PayloadBlock, shape: PayloadShape) -> bool:
-    return not isinstance(block, Opaque) or (block.origin.is_approval and shape.render_approval is not None)
+    return not isinstance(block, Opaque) or (block.origin.is_approval and shape.approval is not None)
 
 
 def _require_raw_id(block: PayloadBlock) -> str:
@@ -98,7 +98,7 @@ def _render_blocks(
     for block in blocks:
         patch |= _render_ids_and_name(block, entry, shape)
         if isinstance(block, Opaque):
-            patch |= shape.render_approval(block.text) if shape.render_approval is not None else {}
+            patch |= shape.approval.render(block.text) if shape.approval is not None else {}
         elif isinstance(block, ToolCall):
             patch |= shape.arguments.render(block)
         elif shape.output is not None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from segue.wire.catalog.codecs import ArgumentsCodec, OutputCodec, get_path, no_arguments
+from segue.wire.catalog.codecs import ApprovalCodec, ArgumentsCodec, OutputCodec, get_path, no_arguments
 from segue.wire.json_values import JsonObject
 
 
@@ -51,10 +51,7 @@ class PayloadShape(Struct, frozen=True, kw_only=True):
     parent: str | None = None
     list_path: str | None = None
     ids_only: bool = False
-    parse_approval: Callable[[JsonObject], str] | None = None
-    """The text of an approval."""
-    render_approval: Callable[[str], Mapping[str, Any]] | None = None
-    """The fields of an approval, by path, from its text."""
+    approval: ApprovalCodec | None = None
     signature: str | None = None
     """The path of the signature of the reasoning before a call."""
     enclosing_body: EnclosingBody | None = None
