@@ -26,7 +26,7 @@ def test_found_are_the_values_whose_prefix_the_data_begin_with(
             tree.add(prefix, value)
         elif not adds and value in values:
             values.remove(value)
-            tree.remove(prefix, value)
+            tree.remove(value)
         assert bool(tree) == bool(values)
         for text in (*data, prefix, prefix + b"ab"):
             expected = sorted((v for v in values[::-1] if text.startswith(v[0])), key=lambda v: -len(v[0]))

@@ -26,7 +26,7 @@ from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.routes import Route, RouteQuery
 from segue.conversion import sessions
 from segue.gateway import app
-from segue.gateway.bodies import BodyError, BodyMemory, read_body
+from segue.gateway.bodies import BodyError, BodyMemory, find_trim, read_body
 from segue.gateway.conversions import ConversionThreads
 from segue.gateway.routes import RouteTable
 from tests.gateway.harness import Running, running_gateway
@@ -273,6 +273,18 @@ def test_many_connections_hold_no_more_than_the_bound() -> None:
         memory = gateway.server.app._memory
         wait_until(lambda: gateway.log.count("; 529; ") >= 25)
         assert memory.used <= 1_000_000
+
+
+def test_free_memory_is_returned_after_many_bodies() -> None:
+    memory = BodyMemory(2**30)
+    trims: list[int] = []
+    for size in (31 * 2**20, 2**20, 0):
+        with memory.open() as share:
+            share.add(size)
+        memory.trim(trims.append)
+    assert trims == [0]
+    trim = find_trim()
+    assert trim is None or isinstance(trim(0), int)
 
 
 def test_a_body_that_declares_too_much_is_refused_before_it_is_sent() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -527,3 +529,25 @@ def test_work_of_one_more_request_does_not_grow(target: str) -> None:
 
     work(10)
     assert work(300) < 1.5 * work(30)
+
+
+def test_a_conversation_is_held_once_in_each_form() -> None:
+    """The bytes that a longer body begins with, and those that it is converted to."""
+
+    def convert(number: int) -> int:
+        items = [user(f"go {number}"), *turns(0, 20)]
+        items = [{**item, "content": f"{number}" * 10_000} if item["role"] == "tool" else item for item in items]
+        bodies = [encode([*items, *turns(20, stop)]) for stop in (20, 21, 22)]
+        for body in bodies:
+            segue.convert(body, target="anthropic", source="openai-chat")
+        return len(bodies[-1])
+
+    convert(0)
+    convert(1)
+    tracemalloc.start()
+    try:
+        size = convert(2)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 2.5 * size
+    finally:
+        tracemalloc.stop()

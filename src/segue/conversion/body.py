@@ -19,17 +19,18 @@ _object_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 class BodyFrame(Struct, frozen=True):
-    """All bytes of a body but some items at the end of its conversation.
+    """Where some items at the end of a conversation are in a body, and all bytes of the body after them.
 
-    `head` ends where an item ends, or where the first one begins. `tail` begins with the bracket that closes the
-    conversation. If `end` is set, an object that may have any other content stands between `tail` and `end`: the value
-    of the key `volatile`.
+    The first `size` bytes end where an item ends, or where the first one begins (`is_at_start`). `tail` begins with the
+    bracket that closes the conversation. If `end` is set, an object that may have any other content stands between
+    `tail` and `end`: the value of the key `volatile`.
 
-    A body with the same head and tail differs in these items alone, if the bytes in between are a list of JSON values:
-    then neither a string nor a list is open where the tail begins.
+    A body with the same first bytes and tail differs in these items alone, if the bytes in between are a list of JSON
+    values: then neither a string nor a list is open where the tail begins.
     """
 
-    head: bytes
+    size: int
+    is_at_start: bool
     tail: bytes
     end: bytes = b""
     volatile: str = ""
@@ -40,16 +41,19 @@ class BodyFrame(Struct, frozen=True):
         return data[self._find_tail(data, stop) + len(self.tail) : stop]
 
     def _find_tail(self, data: bytes, stop: int) -> int:
-        """Return the last position of the tail in a body; a negative number, or one in the head, if it has none."""
+        """Return the last position of the tail in a body; negative, or before the items, if it has none."""
         # The end of the tail is short, so that it is found at once.
         start = data.rfind(self.tail[-_PROBE_SIZE:], 0, stop) + min(len(self.tail), _PROBE_SIZE) - len(self.tail)
         return start if start >= 0 and data.startswith(self.tail, start) else data.rfind(self.tail, 0, stop)
 
     def find_items(self, data: bytes) -> bytes | None:
-        """Return the bytes of the other items of a body, as a JSON list; None if the body has another frame."""
+        """Return the bytes of the other items of a body with the same first bytes, as a JSON list.
+
+        None if the body has another frame.
+        """
         stop = len(data) - len(self.end)
-        first = len(self.head)
-        if not data.endswith(self.end) or not data.startswith(self.head):
+        first = self.size
+        if not data.endswith(self.end):
             return None
         if not self.end:
             start = stop - len(self.tail)
@@ -60,28 +64,25 @@ class BodyFrame(Struct, frozen=True):
             if start < first or not _is_object(data[start + len(self.tail) : stop]):
                 return None
         items = data[first:start].strip(_SPACE)
-        if not self.head.endswith(b"[") and items:
+        if not self.is_at_start and items:
             if not items.startswith(b","):
                 return None
             items = items[1:].lstrip(_SPACE)
         return b"[%b]" % items
 
-    def move_head(self, data: bytes, items: bytes) -> BodyFrame:
-        """Return the frame of a body with this one whose head includes its first items too."""
-        start = data.index(items[1:-1], len(self.head))
-        return msgspec.structs.replace(self, head=data[: start + len(items) - 2])
+    def move_start(self, data: bytes, items: bytes) -> BodyFrame:
+        """Return the frame of a body with this one, around the items after these, its first ones."""
+        first = items[1:-1]
+        size = data.index(first, self.size) + len(first)
+        return msgspec.structs.replace(self, size=size, is_at_start=self.is_at_start and not first)
 
 
 def find_frame(data: bytes, source: Wire) -> tuple[BodyFrame, bytes] | None:
-    """Return the frame of a body around all its items, and the items."""
-    return frame_body(data, source.conversation_key, source.volatile_field)
-
-
-def frame_body(data: bytes, key: str, volatile: str | None) -> tuple[BodyFrame, bytes] | None:
-    """Return the frame of a body without items, and its items. The value of a `volatile` key after them may differ.
+    """Return the frame of a body around all its items, and the items. The value of a volatile key may differ.
 
     None for a body with other keys than plain ones, each once.
     """
+    key = source.conversation_key
     members = decode_members(data)
     spans = _find_compact_spans(data, members) or _find_spans(data, members)
     if spans is None or key not in spans or data[spans[key][0]] != ord("["):
@@ -89,9 +90,9 @@ def frame_body(data: bytes, key: str, volatile: str | None) -> tuple[BodyFrame, 
     first, close = spans[key][0] + 1, spans[key][1] - 1
     items = data[first - 1 : close + 1]
     for name, (start, stop) in spans.items():
-        if name == volatile and start > close and _is_object(data[start:stop]):
-            return BodyFrame(data[:first], data[close:start], data[stop:], name), items
-    return BodyFrame(data[:first], data[close:]), items
+        if name == source.volatile_field and start > close and _is_object(data[start:stop]):
+            return BodyFrame(first, True, data[close:start], data[stop:], name), items
+    return BodyFrame(first, True, data[close:]), items
 
 
 def _find_compact_spans(data: bytes, members: Mapping[str, Raw]) -> dict[str, tuple[int, int]] | None:

@@ -14,18 +14,19 @@ V = TypeVar("V")
 class _Node(Generic[V]):
     """The bytes after those of its parent, and the values of the prefix that ends with them."""
 
-    __slots__ = ("children", "text", "values")
+    __slots__ = ("children", "parent", "text", "values")
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, parent: _Node[V] | None) -> None:
         self.text = text
+        self.parent = parent
         # By their first byte.
         self.children: dict[int, _Node[V]] = {}
         self.values: dict[V, None] = {}
 
     def split(self, length: int) -> _Node[V]:
         """Return a node of the first bytes, with this one, of the bytes after them, as its child."""
-        first = _Node[V](self.text[:length])
-        self.text = self.text[length:]
+        first = _Node(self.text[:length], self.parent)
+        self.text, self.parent = self.text[length:], first
         first.children[self.text[0]] = self
         return first
 
@@ -34,44 +35,37 @@ class PrefixTree(Generic[V]):
     """A radix tree of bytes."""
 
     def __init__(self) -> None:
-        self._root = _Node[V](b"")
+        self._root: _Node[V] = _Node(b"", None)
+        self._nodes: dict[V, _Node[V]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._root.children or self._root.values)
+        return bool(self._nodes)
 
     def add(self, prefix: bytes, value: V) -> None:
         node, position = self._root, 0
         while position < len(prefix):
             child = node.children.get(prefix[position])
             if child is None:
-                child = node.children[prefix[position]] = _Node[V](prefix[position:])
+                child = node.children[prefix[position]] = _Node(prefix[position:], node)
             elif not prefix.startswith(child.text, position):
                 child = child.split(_common_length(child.text, prefix[position:]))
                 node.children[prefix[position]] = child
             node, position = child, position + len(child.text)
         node.values[value] = None
+        self._nodes[value] = node
 
-    def remove(self, prefix: bytes, value: V) -> None:
-        """Remove a value that was added with this prefix."""
-        path = [(self._root, 0)]
-        position = 0
-        while position < len(prefix):
-            node = path[-1][0].children[prefix[position]]
-            path.append((node, position))
-            position += len(node.text)
-        del path[-1][0].values[value]
-        for (node, start), (parent, _) in zip(path[:0:-1], path[-2::-1], strict=True):
-            if node.values or len(node.children) > 1:
-                break
-            if not node.children:
-                del parent.children[prefix[start]]
-                continue
+    def remove(self, value: V) -> None:
+        node = self._nodes.pop(value)
+        del node.values[value]
+        while (parent := node.parent) is not None and not node.values and not node.children:
+            del parent.children[node.text[0]]
+            node = parent
+        if parent is not None and not node.values and len(node.children) == 1:
             (child,) = node.children.values()
             # Nodes are joined as they grow, so that there are always few on the way to a long prefix.
             if len(node.text) <= 2 * len(child.text):
-                child.text = node.text + child.text
-                parent.children[prefix[start]] = child
-            break
+                child.text, child.parent = node.text + child.text, parent
+                parent.children[child.text[0]] = child
 
     def find(self, data: bytes) -> list[V]:
         """Return the values whose prefix the data begin with: the longest prefix first, then the newest value."""

@@ -130,7 +130,7 @@ class RememberedConversation(Struct, frozen=True):
     @property
     def size(self) -> int:
         """The approximate number of bytes in memory."""
-        encoded = len(self.frame.head) + sum(map(len, self.prefix.chunks))
+        encoded = self.frame.size + sum(map(len, self.prefix.chunks))
         decoded = self.settings_size + len(self.newest.data)
         return encoded + _SIZE_FACTOR * decoded + _CALL_SIZE * self.call_count
 
@@ -179,7 +179,7 @@ class RememberedConversation(Struct, frozen=True):
         longer = msgspec.structs.replace(
             self,
             prefix=prefix,
-            frame=self.frame.move_head(data, new.first),
+            frame=self.frame.move_start(data, new.first),
             has_moved_markers=has_moved_markers,
         )
         extended = longer.append(new.data, items)
@@ -324,7 +324,7 @@ def start_conversation(
         prefix,
         PairingState(source.unique_call_ids),
         ParsedItems(items_data, items, conversion.request.messages),
-        len(frame.head) + len(frame.tail) + len(frame.end),
+        frame.size + len(frame.tail) + len(frame.end),
         _find_features(items, source, job),
         calls=CallColumns(source.provider, (), (), ()),
         bare_names=frozenset(bare for namespace, bare in names if namespace is not None),

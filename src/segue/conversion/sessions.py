@@ -33,8 +33,6 @@ _MARKER_SIZE = 96
 # The size of a converted body in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 
-# No body begins with it.
-_NO_PREFIX = b"\0"
 _JobKey = tuple[object, ...]
 _Key = tuple[_JobKey, int]
 
@@ -44,6 +42,8 @@ class FirstBody:
 
     def __init__(self, data: bytes, conversion: Conversion, job: ConvertJob) -> None:
         self.size = _SIZE_FACTOR * len(data)
+        self.is_placed = False
+        """Whether it is found by all of its bytes, not by the first ones alone."""
         self.data = data
         # The caller may add findings to the report.
         rendered = msgspec.structs.replace(conversion.rendered, report=conversion.rendered.report.copy())
@@ -60,13 +60,14 @@ class FirstBody:
         """Whether a longer conversation can be rendered from this one: not while its exchange has media in a result."""
         return has_plain_exchange(self._conversion.request.messages)
 
-    @cached_property
+    @property
     def prefix(self) -> bytes | None:
         """The bytes that a longer body begins with; None if the conversation can't be continued."""
-        if not self.can_continue or self._framed is None:
+        framed = self._framed if self.can_continue else None
+        if framed is None:
             return None
-        frame, items = self._framed
-        return self.data[: len(frame.head) + _measure_start(items)]
+        frame, items = framed
+        return self.data[: frame.size + _measure_start(items)]
 
     @property
     def is_prepared(self) -> bool:
@@ -77,7 +78,7 @@ class FirstBody:
         framed = self._framed if self.can_continue else None
         return framed and start_conversation(self._conversion, self._job, *framed)
 
-    @cached_property
+    @property
     def _framed(self) -> tuple[BodyFrame, bytes] | None:
         return find_frame(self.data, self._conversion.source)
 
@@ -111,7 +112,6 @@ class ConversationMemory:
         self._max_size = max_size
         self._lock = Lock()
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        self._prefixes: dict[_Key, bytes] = {}
         self._trees: defaultdict[_JobKey, PrefixTree[_Key]] = defaultdict(PrefixTree[_Key])
         self._size = 0
         self._number = 0
@@ -131,7 +131,6 @@ class ConversationMemory:
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
-            self._prefixes.clear()
             self._trees.clear()
             self._size = 0
 
@@ -157,7 +156,7 @@ class ConversationMemory:
             if items is None:
                 continue
             if isinstance(entry, FirstBody) and not any(isinstance(other, KnownSettings) for _, other in entries):
-                self._add(key[0], KnownSettings(conversation), conversation.frame.head)
+                self._add(key[0], KnownSettings(conversation), data[: conversation.frame.size])
             new = conversation.find_new_items(items)
             if new is None and not conversation.prefix.length and not isinstance(entry, KnownSettings):
                 # Another conversation with the same settings, or its first body again.
@@ -183,13 +182,13 @@ class ConversationMemory:
 
     def _replace(self, key: _Key, entry: _Entry, longer: RememberedConversation, data: bytes) -> None:
         """Remember the conversation of a body that continues this entry. Known settings stay."""
+        start = 0 if longer.prefix.length else _measure_start(longer.newest.data)
+        self._add(key[0], longer, data[: longer.frame.size + start])
         with self._lock:
             if not isinstance(entry, KnownSettings):
                 self._drop(key)
             elif key in self._entries:
                 self._entries.move_to_end(key)
-        start = 0 if longer.prefix.length else _measure_start(longer.newest.data)
-        self._add(key[0], longer, data[: len(longer.frame.head) + start])
 
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
@@ -208,14 +207,18 @@ class ConversationMemory:
         prepared in vain.
         """
         with self._lock:
-            tree = self._trees.get(_job_key(job))
-            found = [(key, self._entries[key]) for key in tree.find(data)] if tree is not None else []
-            # From now on a first body is found by all of its bytes.
-            for key, entry in found:
-                if isinstance(entry, FirstBody) and len(self._prefixes[key]) <= _START_SIZE:
+            job_key = _job_key(job)
+            if job_key not in self._trees:
+                return []
+            tree = self._trees[job_key]
+            for key in tree.find(data):
+                entry = self._entries[key]
+                if isinstance(entry, FirstBody) and not entry.is_placed:
+                    # From now on it is found by all of its bytes.
+                    entry.is_placed = True
                     self._place(key, entry.prefix)
-            found = [(key, entry) for key, entry in found if data.startswith(self._prefixes.get(key, _NO_PREFIX))]
-            return sorted(found, key=lambda item: (_rank(item[1]), -len(self._prefixes[item[0]])))
+            found = [(key, self._entries[key]) for key in tree.find(data)]
+            return sorted(found, key=lambda item: _rank(item[1]))
 
     def _place(self, key: _Key, prefix: bytes | None) -> None:
         """Find an entry by another prefix from now on, or drop it."""
@@ -223,15 +226,14 @@ class ConversationMemory:
             self._drop(key)
             return
         tree = self._trees[key[0]]
-        tree.remove(self._prefixes[key], key)
-        self._prefixes[key] = prefix
+        tree.remove(key)
         tree.add(prefix, key)
 
     def _add(self, job_key: _JobKey, entry: _Entry, prefix: bytes) -> None:
         with self._lock:
             self._number += 1
             key = job_key, self._number
-            self._entries[key], self._prefixes[key] = entry, prefix
+            self._entries[key] = entry
             self._trees[job_key].add(prefix, key)
             self._size += entry.size
             while len(self._entries) > self._max_count or self._size > self._max_size:
@@ -242,7 +244,7 @@ class ConversationMemory:
         if key in self._entries:
             self._size -= self._entries.pop(key).size
             tree = self._trees[key[0]]
-            tree.remove(self._prefixes.pop(key), key)
+            tree.remove(key)
             if not tree:
                 del self._trees[key[0]]
 

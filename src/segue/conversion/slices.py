@@ -38,7 +38,7 @@ def convert_in_slices(data: bytes, job: ConvertJob) -> ContinuedBody | None:
     fields = {**members, key: Raw(_join(items[:stop]))}
     body, surrogates = parse_json_object(msgspec.json.encode(fields))
     conversion = convert_request(body, job, replaced_surrogates=surrogates)
-    conversation = start_conversation(conversion, job, BodyFrame(b"", b""), b"") if not surrogates else None
+    conversation = start_conversation(conversion, job, BodyFrame(0, True, b""), b"") if not surrogates else None
     extended = None
     while conversation is not None and stop < len(items):
         start, stop = stop, _find_stop(items, stop)

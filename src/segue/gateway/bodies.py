@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from segue.bridge.content_encoding import EncodingError, open_decoder
@@ -11,6 +11,8 @@ from segue.gateway.responses import Receive
 
 BODY_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
+_TRIM_SECONDS = 5.0
+_TRIM_SIZE = 32 * 2**20
 
 
 class DisconnectedError(Exception):
@@ -32,6 +34,7 @@ class BodyMemory:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
+        self._released = 0
 
     @contextmanager
     def open(self) -> Generator[BodyReservation]:
@@ -41,6 +44,30 @@ class BodyMemory:
             yield share
         finally:
             self.used -= share.size
+            self._released += share.size
+
+    async def keep_trimmed(self) -> None:
+        """Return free memory to the system from time to time."""
+        trim = find_trim()
+        while trim is not None:
+            await asyncio.sleep(_TRIM_SECONDS)
+            self.trim(trim)
+
+    def trim(self, trim: Callable[[int], object]) -> None:
+        """Return free memory to the system if enough bodies have been converted since the last time."""
+        if self._released >= _TRIM_SIZE:
+            self._released = 0
+            trim(0)
+
+
+def find_trim() -> Callable[[int], object] | None:
+    """Return the function of glibc, which keeps what large bodies have used; None where there is another allocator."""
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None).malloc_trim
+    except (ImportError, OSError, TypeError, AttributeError):
+        return None
 
 
 class BodyReservation:

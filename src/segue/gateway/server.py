@@ -105,6 +105,7 @@ class GatewayServer:
         self._client_file = ClientKeyFile(
             context.client_file, context.load_clients, self._clients, self._log.write_message
         )
+        self._memory = BodyMemory(settings.pending_size)
         self.app = self._build_app()
 
     def _open_entries(self) -> SharedEntries | None:
@@ -151,7 +152,7 @@ class GatewayServer:
             refresh=self._refresh,
             metrics=self._metrics,
             log=self._log,
-            memory=BodyMemory(settings.pending_size),
+            memory=self._memory,
             conversions=self._conversions,
             bodies=self._bodies,
         )
@@ -309,12 +310,14 @@ class GatewayServer:
             # The server raises the signal again after the drain; the default action would end the process too early.
             signal.signal(signal.SIGTERM, server.handle_exit)
         with write_record(self._record()) if self._handoff is None else nullcontext():
-            publisher = asyncio.create_task(self._shared_metrics.publish()) if self._shared_metrics else None
+            tasks = [asyncio.create_task(self._memory.keep_trimmed())]
+            if self._shared_metrics:
+                tasks.append(asyncio.create_task(self._shared_metrics.publish()))
             try:
                 await server.listen(self.socket, on_ready)
             finally:
-                if publisher is not None:
-                    publisher.cancel()
+                for task in tasks:
+                    task.cancel()
                 await self._close()
 
     def _record(self) -> GatewayRecord:
