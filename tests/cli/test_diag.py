@@ -183,6 +183,30 @@ def test_store_facts_are_reported(store_cli: StoreCli):
     assert any(line.startswith("  lease: since ") for line in lines)
 
 
+COMPACTION = {"type": "compaction", "content": "SUMMARY", "signature": "c2lnbmVk"}
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        ("kimi", "changed: dropped (compaction): compaction dropped: the messages that it stands for are sent"),
+        ("anthropic", "note: dropped (compaction): compaction: the 3 messages before it not sent"),
+    ],
+)
+def test_a_compaction_is_shown_with_what_the_target_gets(store_cli: StoreCli, target: str, what: str):
+    with store_cli.store() as store, StoredConversation.create(store, Conversation()) as chat:
+        add_exchange(chat, "one", "anthropic", "claude-opus-5")
+        chat.add_user("two")
+        chat.render("anthropic", "claude-opus-5")
+        reply = {**reply_body("anthropic", text="three"), "model": "claude-opus-5"}
+        chat.add_reply({**reply, "content": [COMPACTION, *reply["content"]]})
+        chat.add_user("four")
+    ended = store_cli("diag", chat.id, "--to", target)
+    assert [line for line in ended.lines if line.endswith(": compaction in place of the 3 messages before it")]
+    assert f"  {what}" in ended.lines
+    assert "SUMMARY" not in ended.out
+
+
 WAITING = {"type": "tool_use", "name": "read_file", "input": {"path": "x"}}
 
 

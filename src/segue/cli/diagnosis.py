@@ -24,13 +24,22 @@ from segue.cli.turns import TurnList
 from segue.cli.window_check import WindowChecker
 from segue.conformance.rule import Verdict
 from segue.errors import InputError
+from segue.render.compaction import is_compaction
 from segue.render.report import Fault, Finding, Report
 from segue.store.base import ConversationStore, Lease, StoredEvent, format_time
 from segue.store.body import MIN_MESSAGES, render_body
-from segue.store.events import CompressionApplied, CompressionUndone, ReplyBroken, Sent, Switched, event_kind
+from segue.store.events import (
+    CompressionApplied,
+    CompressionUndone,
+    MessageAdded,
+    ReplyBroken,
+    Sent,
+    Switched,
+    event_kind,
+)
 from segue.store.replay import ReplayState
 from segue.store.segments import SegmentedConversation, read_segments
-from segue.view.format import format_changes, format_count, shorten
+from segue.view.format import format_changes, format_compaction, format_count, shorten
 from segue.view.lines import is_message
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
@@ -50,6 +59,7 @@ class StoreFacts(Struct, frozen=True):
     calls: dict[str, int]
     pending_calls: list[str]
     compressions: list[str]
+    compactions: list[str]
     broken_replies: list[str]
     conflicting_results: list[str]
 
@@ -113,10 +123,9 @@ class Diagnosis(Struct):
         yield ""
         yield "request:"
         yield from _fact_lines(self.request)
+        shown = [one for one in self.findings if verbose or one.level != "note" or one.subject == "compaction"]
         for fault, layer in LAYERS.items():
-            of_layer = [
-                finding for finding in self.findings if finding.fault == fault and (verbose or finding.level != "note")
-            ]
+            of_layer = [finding for finding in shown if finding.fault == fault]
             if of_layer:
                 yield ""
                 yield f"{layer}:"
@@ -125,7 +134,7 @@ class Diagnosis(Struct):
                 )
                 if any(finding.kind == "compressed" for finding in of_layer):
                     yield from (f"  changed: compressed: {line}" for line in self.compression_lines)
-        note_count = 0 if verbose else sum(finding.level == "note" for finding in self.findings)
+        note_count = len(self.findings) - len(shown)
         if note_count:
             yield ""
             yield f"{format_count(note_count, 'note')}, printed with -v"
@@ -248,6 +257,7 @@ class _EventFacts:
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
         self.messages = 0
+        self.compactions: list[str] = []
         self.broken_replies: list[str] = []
         self._compressions: dict[int, str] = {}
         self._undone: set[int] = set()
@@ -265,6 +275,9 @@ class _EventFacts:
                 self._compressions[record.seq] = _format_compression(record.seq, event)
             elif isinstance(event, CompressionUndone):
                 self._undone.add(event.seq)
+            elif isinstance(event, MessageAdded):
+                made = filter(is_compaction, event.message.blocks)
+                self.compactions += (f"event {record.seq}: {format_compaction(block)}" for block in made)
             elif isinstance(event, ReplyBroken):
                 self.broken_replies.append(_format_broken(record.seq, event))
             yield record
@@ -279,6 +292,7 @@ def _store_facts(facts: _EventFacts, read: SegmentedConversation, lease: Lease |
         calls={**read.facts.call_states},
         pending_calls=[f"{call.name} [{call.id}]" for call in read.state.chat.pending],
         compressions=facts.compressions,
+        compactions=facts.compactions,
         broken_replies=facts.broken_replies,
         conflicting_results=[
             f"{entry.call.name} [{call_id}]: {entry.state}, and {len(entry.evidence)} more"

@@ -118,10 +118,14 @@ def is_shown(block: Opaque) -> bool:
 
 def format_opaque(block: Opaque) -> str:
     if block.omit_reason == "compaction":
-        count = (block.extra or {}).get("messages")
-        history = f"the {format_count(count, 'message')} before it" if count else "what was before it"
-        return f"{block.kind} in place of {history}: {block.text or 'only its provider can read it'}"
+        return f"{format_compaction(block)}: {block.text or 'only its provider can read it'}"
     return f"{block.kind}: {block.text}" if block.text else block.kind
+
+
+def format_compaction(block: Opaque) -> str:
+    count = (block.extra or {}).get("messages")
+    history = f"the {format_count(count, 'message')} before it" if count else "what was before it"
+    return f"{block.kind} in place of {history}"
 
 
 def data_url(media: Media) -> str | None:
