@@ -197,15 +197,16 @@ async def _send_response_stream(client: Any, history: list[Any]) -> Any:
     return response
 
 
-async def _stored_responses(client: Any, tools: ToolLog) -> str:
+async def _stored_responses(client: Any, tools: ToolLog, *, conversation: bool = False) -> str:
     """The history is kept by the service: each request has only what is new."""
     items: Any = QUESTION
-    previous: str | None = None
+    reference: dict[str, str] = {}
+    if conversation:
+        reference = {"conversation": (await settle(client.conversations.create())).id}
     for _ in range(MAX_ROUNDS):
-        response = await settle(
-            client.responses.create(model=MODEL, input=items, tools=RESPONSE_TOOLS, previous_response_id=previous)
-        )
-        previous, calls = response.id, [item for item in response.output if item.type == "function_call"]
+        response = await settle(client.responses.create(model=MODEL, input=items, tools=RESPONSE_TOOLS, **reference))
+        reference = reference if conversation else {"previous_response_id": response.id}
+        calls = [item for item in response.output if item.type == "function_call"]
         if not calls:
             return response.output_text
         items = [
@@ -402,6 +403,7 @@ CALLERS: dict[str, Caller] = {
     "responses parse": Caller("openai", _responses(_send_response_parse)),
     "responses stream": Caller("openai", _responses(_send_response_stream)),
     "responses stored": Caller("openai", lambda client, tools, _: _stored_responses(client, tools)),
+    "conversation": Caller("openai", lambda client, tools, _: _stored_responses(client, tools, conversation=True)),
     "messages create": Caller("anthropic", _messages(_send_message)),
     "messages stream": Caller("anthropic", _messages(_send_message_stream)),
     "tool runner": Caller("anthropic", lambda client, tools, _: _tool_runner(client, tools, stream=False)),

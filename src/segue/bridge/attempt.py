@@ -145,16 +145,8 @@ class Attempt:
     def _sent_request(self) -> SentRequest:
         model = self._caller.model if self._route.keeps_model_name else None
         created = int(self._now.timestamp())
-        options = ReplyOptions(
-            model,
-            self._salt,
-            self.sealer,
-            created,
-            self._route.buffer_tool_calls,
-            self.opening,
-            repeated_fields(self._caller),
-        )
-        return self.converted.prepare_reply(options)
+        options = ReplyOptions(model, self._salt, self.sealer, created, self._route.buffer_tool_calls, self.opening)
+        return self.converted.prepare_reply(replace(options, references=repeated_fields(self._caller)))
 
     def check_encoding(self) -> ProviderError | None:
         """Return the error for a response that is compressed, which was not requested."""
