@@ -214,7 +214,7 @@ def test_a_day_of_work(day: Day) -> None:
     assert day.exchanges == 30
     for api, emulator in day.emulators.items():
         assert [request for request in emulator.requests if not request.accepted] == [], api
-        _assert_paired(api, emulator)
+        assert_paired(api, emulator)
     _assert_prefixes(day)
 
 
@@ -272,7 +272,7 @@ def _work_with_gemini(day: Day) -> None:
 # --------------------------------------------------------------------------------------------------------- bodies
 
 
-def _assert_paired(api: str, emulator: Emulator) -> None:
+def assert_paired(api: str, emulator: Emulator) -> None:
     """In every body, each call has one result and each result its call."""
     found = 0
     for request in emulator.requests:
