@@ -41,7 +41,7 @@ class Week:
         return moved
 
     def work(self) -> None:
-        """Let the client of today continue the session as it was recorded: a prompt, a call with its result, a reply."""
+        """Let today's client continue the session as recorded: a prompt, a call with its result, a reply."""
         self.world.resume(self.session)
         self.prompts.append("TASK-leg1")
         self.calls += 1
