@@ -109,9 +109,9 @@ class Request(Struct, frozen=True, gc=False):
     options: Options = Options()
     model: str | None = None
     continues: str | None = None
-    summarizes: bool | None = None
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
+    summarizes: bool = False
 
 
 class Usage(Struct, frozen=True, gc=False, repr_omit_defaults=True):

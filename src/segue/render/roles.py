@@ -329,7 +329,7 @@ def _can_end_with(draft: Draft, last: Message) -> bool:
 def _is_summarized(draft: Draft) -> bool:
     """Return whether this is a request for a summary, and there is content to summarize (ANT-47, ANT-49)."""
     blocks = (block for message in draft.messages for block in message.blocks)
-    is_requested = bool(draft.request.summarizes) and draft.is_same_api
+    is_requested = draft.request.summarizes and draft.is_same_api
     return is_requested and any(not isinstance(block, Opaque) or block.omit_reason != "notice" for block in blocks)
 
 

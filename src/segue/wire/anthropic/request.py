@@ -68,7 +68,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
         options=parse_options(body),
         model=model,
         continues=_parse_thread(body.get("thread")),
-        summarizes=isinstance(body.get("compaction"), dict) or None,
+        summarizes=isinstance(body.get("compaction"), dict),
         native=Native(API, body),
     )
 
@@ -234,7 +234,7 @@ def _render_same_api(
         return body
     blocks = (block for message in transcript.messages for block in message.blocks)
     replaced = any(isinstance(block, Opaque) and replaces_messages(block) for block in blocks)
-    return drop_beside_summary(body, context.report, requested=bool(request.summarizes), replaced=replaced)
+    return drop_beside_summary(body, context.report, requested=request.summarizes, replaced=replaced)
 
 
 def _set_or_remove(body: JsonObject, key: str, value: object) -> None:
