@@ -185,6 +185,9 @@ class Wire(Struct, frozen=True):
     """The same for messages, blocks and calls."""
     tool_keys: frozenset[str]
     """The same for declarations of functions and free-text tools."""
+    typed_keys: Callable[[Mapping[str, Any]], frozenset[str] | None] = lambda _item: None
+    """Returns all keys of an item by its type, also those in its objects, which its API has: of a call or result of a
+    hosted tool, of an approval, of declared tools, and of others the keys in their objects. None for an unknown one."""
     make_reply_id: Callable[[str], str] = str
     """Returns a reply id in the form of this API, made from a key that is unique for each request."""
     keeps_reply_id: Callable[[str, Request], bool] = is_random_id

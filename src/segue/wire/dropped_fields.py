@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
-from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Message, Native, Opaque, Text, ToolCall, ToolResponse
 from segue.canonical.contents import Contents
 from segue.canonical.request import Request, Tool
 from segue.render.report import Report, Step, field_level
@@ -17,6 +17,9 @@ from segue.wire.registry import WIRES
 
 _SPECIAL_TEXTS = ("search_result", "searchResult", "guardContent")
 _SPECIAL_KEYS = frozenset(_SPECIAL_TEXTS)
+# Items whose keys depend on their type, but for these types.
+_TYPED: frozenset[type] = frozenset({ToolCall, ToolResponse, Opaque})
+_FUNCTION_TYPES = (None, "function", "function_call", "function_call_output", "tool_use", "tool_result")
 # Keys that have an effect even with an empty value.
 _MEANINGFUL_EMPTY = frozenset({"web_search_options"})
 
@@ -87,13 +90,14 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
             continue
         is_text, fragment = type(item) is Text, native.fragment
         # Most items have no other keys than these.
-        if not is_text and fragment.keys() <= _plain_item_keys(native.api):
+        is_typed = type(item) in _TYPED and fragment.get("type") not in _FUNCTION_TYPES
+        if not is_text and not is_typed and fragment.keys() <= _plain_item_keys(native.api):
             continue
-        known_keys = _text_keys(native.api) if is_text else _item_keys(native.api)
+        known_keys = _text_keys(native.api) if is_text else _known_keys(item, native)
         if known_keys is None:
             continue
         has_parts = is_text and "content" in fragment
-        if (not has_parts and fragment.keys() <= _plain_keys(known_keys)) or _is_reported_elsewhere(item):
+        if not has_parts and fragment.keys() <= _plain_keys(known_keys):
             continue
         place = "messages" if isinstance(item, Message) else "content"
         for values in (fragment, *(objects_in(fragment["content"]) if has_parts else ())):
@@ -109,6 +113,25 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
 def _item_keys(api: str) -> frozenset[str] | None:
     """Return the keys of items that have a canonical field; None if this is not an API."""
     return WIRES[api].item_keys if api in WIRES else None
+
+
+def _known_keys(item: Message | Block, native: Native) -> frozenset[str] | None:
+    """Return the keys of an item that have a canonical field, or that its hosted type has; None if it is not known."""
+    item_keys = _item_keys(native.api)
+    if item_keys is None or type(item) not in _TYPED:
+        return None if isinstance(item, Message) and _is_one_item(item, native) else item_keys
+    if isinstance(item, Opaque) and not item.origin.is_approval and item.omit_reason != "declaring":
+        return None
+    typed_keys = WIRES[native.api].typed_keys(native.fragment)
+    if _is_provider_made(item):
+        return typed_keys
+    # Of others, a key that is dropped whole is reported.
+    return item_keys if typed_keys is None else _add_inner_keys(item_keys, typed_keys)
+
+
+@lru_cache(maxsize=128)
+def _add_inner_keys(item_keys: frozenset[str], typed_keys: frozenset[str]) -> frozenset[str]:
+    return item_keys | {key for key in typed_keys if "." in key and key.partition(".")[0] in item_keys}
 
 
 @lru_cache(maxsize=32)
@@ -157,7 +180,7 @@ def _find_foreign_media(contents: Contents, target: Wire) -> Iterator[Media]:
     """Yield the media of messages and results that are not of the target's API."""
     for block in contents.blocks:
         native = block.native
-        if native is None or native.api == target.name or native.api not in WIRES or _is_reported_elsewhere(block):
+        if native is None or native.api == target.name or native.api not in WIRES or _is_provider_made(block):
             continue
         for part in (block.content or ()) if isinstance(block, ToolResponse) else (block,):
             if isinstance(part, Media):
@@ -171,11 +194,12 @@ def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[st
         value = fragment[key]
         if not value and not (value == {} and key in _MEANINGFUL_EMPTY):
             continue
-        inner = _inner_keys(known, key) if isinstance(value, dict) else None
-        if inner:
-            if value.keys() <= _plain_keys(inner):
-                continue
-            unknown += [f"{key}.{name}" for name in _find_unknown(cast("dict[str, Any]", value), inner)]
+        inner = _inner_keys(known, key) if isinstance(value, dict | list) else None
+        objects = objects_in([value] if isinstance(value, dict) else value) if inner else []
+        if inner and objects:
+            for each in objects:
+                if not each.keys() <= _plain_keys(inner):
+                    unknown += [f"{key}.{name}" for name in _find_unknown(each, inner)]
         elif key not in known:
             unknown.append(key)
     return unknown
@@ -193,9 +217,13 @@ def _inner_keys(known: frozenset[str], key: str) -> frozenset[str]:
     return frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
 
 
-def _is_reported_elsewhere(item: Message | Block) -> bool:
-    if isinstance(item, Message):
-        return bool(item.blocks) and all(isinstance(block, Opaque) for block in item.blocks)
+def _is_one_item(message: Message, native: Native) -> bool:
+    """Return whether the message is an item that segue does not model."""
+    fragments = (block.native.fragment for block in message.blocks if isinstance(block, Opaque) and block.native)
+    return any(fragment is native.fragment for fragment in fragments)
+
+
+def _is_provider_made(item: Message | Block) -> bool:
     if isinstance(item, ToolResponse):
         return item.hosted
     return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")

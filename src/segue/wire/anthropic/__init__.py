@@ -12,7 +12,7 @@ from segue.render.constraints import Constraints
 from segue.render.ranges import NO_MAXIMUM, BodyRange
 from segue.wire.anthropic.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.anthropic.errors import ERROR_FORMS
-from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind
+from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind, typed_keys
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.anthropic.tools import TOOL_KEYS
@@ -188,6 +188,7 @@ WIRE = Wire(
     compaction=_COMPACTION,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    typed_keys=typed_keys,
     tool_keys=TOOL_KEYS,
     families=("claude",),
     served_families=frozenset({"claude"}),

@@ -311,6 +311,15 @@ _PROVIDER_FIELDS: dict[str, frozenset[str]] = {
     "tool_removal": frozenset(_COMMON_FIELDS | {"tool"}),
     "fallback": frozenset({"type", "from", "to", "trigger"}),
 }
+_RESULT_FIELDS = frozenset(_COMMON_FIELDS | {"tool_use_id", "content", "caller"})
+_CALLER_FIELDS = frozenset({"caller.type", "caller.tool_id"})
+
+
+def typed_keys(block: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the keys of a block of a provider's tool."""
+    kind = str(block.get("type"))
+    fields = _PROVIDER_FIELDS.get(kind) or (_RESULT_FIELDS if kind.endswith("_tool_result") else None)
+    return None if fields is None else fields | _CALLER_FIELDS
 
 
 def _unknown_provider_keys(block: JsonObject) -> list[str]:

@@ -161,6 +161,7 @@ WIRE = Wire(
     reasoning_place="signature",
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    typed_keys=lambda _item: ITEM_KEYS,
     tool_keys=TOOL_KEYS,
     model_key="modelId",
     http=HttpForm(

@@ -128,6 +128,7 @@ WIRE = Wire(
     reasoning_place="call",
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    typed_keys=lambda _item: ITEM_KEYS,
     tool_keys=TOOL_KEYS,
     families=("gemini",),
     served_families=frozenset({"gemini", "gemma"}),

@@ -276,6 +276,10 @@ ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts"
         "functionResponse": ("id", "name", "response", "parts", "willContinue", "scheduling"),
         "inlineData": ("data", "mimeType", "displayName"),
         "fileData": ("fileUri", "mimeType", "displayName"),
+        "executableCode": ("id", "language", "code"),
+        "codeExecutionResult": ("id", "outcome", "output"),
+        "toolCall": ("id", "toolType", "args"),
+        "toolResponse": ("id", "toolType", "response"),
     }.items()
     for outer in both_cases(name)
     for key in both_cases(*keys)

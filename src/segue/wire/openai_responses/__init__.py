@@ -22,6 +22,7 @@ from segue.wire.openai_responses.messages import ITEM_KEYS
 from segue.wire.openai_responses.options import VENDOR_OPTION_KEYS
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, parse_request, render_items, render_request
+from segue.wire.openai_responses.required_fields import typed_keys
 from segue.wire.openai_shared import (
     OPENAI_APIS,
     OPENAI_RANGES,
@@ -185,6 +186,7 @@ def make_wire(
         # A dialect may not accept an id of another provider's response.
         body_keys=BODY_KEYS if kind != "dialect" else BODY_KEYS - {"previous_response_id"},
         item_keys=ITEM_KEYS,
+        typed_keys=typed_keys,
         tool_keys=TOOL_KEYS,
         invalid_json_arguments=True,
         make_reply_id=partial(dialect.derive_id, dialect.response_prefix),

@@ -72,7 +72,9 @@ from segue.wire.openai_responses.items import (
 from segue.wire.openai_responses.parts import PART_KEYS, are_intact, parse_parts, render_content, render_part
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
-ITEM_KEYS = CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content", "caller"}
+ITEM_KEYS = (
+    CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content", "caller.type", "caller.caller_id"}
+)
 _OWN_ROLES = ("user", "assistant", "system", "developer")
 _FUNCTION_ITEMS = frozenset({*FUNCTION_TYPES, *FUNCTION_TYPES.values()})
 _Side: TypeAlias = Literal["ai", "human", "tool", "none"]

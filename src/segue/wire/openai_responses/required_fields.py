@@ -6,8 +6,8 @@ are checked where they are parsed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 from segue.canonical.ids import raw_id_or_none
@@ -39,6 +39,51 @@ def has_required_fields(kind: str, item: JsonObject) -> bool:
         if key not in item or any(find_mismatches(spec, item[key])):
             return False
     return _has_valid_output(kind, item.get("output")) and has_valid_status(kind, item)
+
+
+# The fields of objects in items, which the published types do not list.
+_TOOL_FIELDS = ("type", "name", "description", "parameters", "strict", "format", "defer_loading", "allowed_callers")
+_INNER_FIELDS: Mapping[str, Sequence[str]] = {
+    "caller": ("type", "caller_id"),
+    "agent": ("agent_name",),
+    "agent_reference": ("type", "name", "version", "label"),
+    "additional_tools.tools": (*_TOOL_FIELDS, "tools"),
+    "tool_search_output.tools": (*_TOOL_FIELDS, "tools"),
+    "additional_tools.tools.tools": _TOOL_FIELDS,
+    "tool_search_output.tools.tools": _TOOL_FIELDS,
+    "code_interpreter_call.outputs": ("type", "logs", "url"),
+    "image_generation_call.error": ("type", "code", "message", "param", "moderation_details"),
+    "memory_search_call.results": ("memory_item",),
+    "memory_search_call.results.memory_item": ("kind", "memory_id", "updated_at", "scope", "content"),
+    "shell_call.environment": ("type", "container_id", "file_ids", "memory_limit", "network_policy", "skills"),
+    "shell_call_output.output": ("stdout", "stderr", "outcome", "created_by"),
+    "shell_call_output.output.outcome": ("type", "exit_code"),
+    "computer_call_output.output": ("type", "image_url", "file_id", "detail"),
+}
+# Those of items in replies, and of items that only Azure Foundry has.
+_REPLY_FIELDS = frozenset({"type", "id", "agent_reference", "response_id", "created_by"})
+_FOUNDRY_FIELDS = frozenset(
+    {"call_id", "name", "arguments", "output", "status", "results", "server_label", "consent_link", "kind"}
+    | {"action_id", "parent_action_id", "previous_action_id"}
+)
+
+
+def typed_keys(item: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the keys of an item of a known type, also those in its objects."""
+    kind = item.get("type")
+    return _keys_of_type(kind) if isinstance(kind, str) else None
+
+
+@lru_cache(maxsize=128)
+def _keys_of_type(kind: str) -> frozenset[str] | None:
+    spec = load_types(_API).get(kind)
+    if spec is None and kind not in FOUNDRY_ITEM_TYPES:
+        return None
+    keys = _REPLY_FIELDS | (_FOUNDRY_FIELDS if spec is None else spec.members.keys())
+    places = {place.removeprefix(f"{kind}."): fields for place, fields in _INNER_FIELDS.items()}
+    inner = {f"{place}.{key}" for place, fields in places.items() if place.partition(".")[0] in keys for key in fields}
+    # A place that has keys inside is none itself.
+    return frozenset((keys | inner) - places.keys())
 
 
 def is_openai_item(kind: str, _item: JsonObject) -> bool:

@@ -21,6 +21,10 @@ _SETTINGS = (
     *("display_width_px", "display_height_px", "display_number", "display_width", "display_height", "environment"),
     "max_characters",
 )
+_KNOWN_KEYS = frozenset(
+    {*_SETTINGS, "name", "description", "parameters", "execution"}
+    | {"excludedPredefinedFunctions", "excluded_predefined_functions"}
+)
 
 
 class ClientTool(Struct, frozen=True):
@@ -284,6 +288,11 @@ CLIENT_TOOLS: tuple[ClientTool, ...] = (
         )
     ),
 )
+
+
+def find_dropped_keys(members: JsonObject) -> list[str]:
+    """Return the keys of a declaration that its functions do not have, and that have a value."""
+    return sorted(key for key, value in members.items() if value and key not in _KNOWN_KEYS)
 
 
 def find_client_tools(api: str, kind: str, members: JsonObject) -> list[ClientTool]:

@@ -14,10 +14,10 @@ from msgspec import Struct
 from segue.canonical.blocks import Native, ToolCall, calls_of
 from segue.canonical.request import Options, Request, Tool, ToolChoice
 from segue.models import Model
-from segue.render.report import Report
+from segue.render.report import Report, field_level
 from segue.wire.json_values import JsonObject
 from segue.wire.tools import undeclarable_message
-from segue.wire.vendor_tools.client_run import ClientTool, find_client_tools
+from segue.wire.vendor_tools.client_run import ClientTool, find_client_tools, find_dropped_keys
 from segue.wire.vendor_tools.declarations import (
     Declaration,
     body_declarations,
@@ -92,6 +92,9 @@ class _ToolConverter:
             message = f"client-run tool {declaration.kind} declared as {noun} {', '.join(added)}"
             if added:
                 self._report.add("tools", message, subject=declaration.tool.name)
+            for key in find_dropped_keys(declaration.members):
+                why = f"`{key}` of {declaration.kind} dropped: not supported by {self._api}"
+                self._report.add("dropped", why, subject=key, fault="projection", level=field_level(key))
             return
         source_row = find_source_row(declaration.api, declaration.kind, declaration.members)
         target_row = find_target_row(self._api, source_row.kind, self._model) if source_row is not None else None
