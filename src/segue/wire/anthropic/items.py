@@ -322,16 +322,9 @@ def typed_keys(block: Mapping[str, Any]) -> frozenset[str] | None:
     return None if fields is None else fields | _CALLER_FIELDS
 
 
-def _unknown_provider_keys(block: JsonObject) -> list[str]:
-    """Return the unknown keys of a provider-made block, which is otherwise sent unchanged."""
-    known = _PROVIDER_FIELDS.get(str(block.get("type")))
+def _unknown_keys(block: JsonObject, known: frozenset[str] | None) -> list[str]:
+    """Return the keys of a block that are not known; none where its type is not."""
     return [] if known is None or known.issuperset(block) else sorted(block.keys() - known)
-
-
-def _unknown_keys(block: JsonObject, kind: str) -> frozenset[str]:
-    """Return the unknown keys of a block of this type."""
-    known = _FIELDS.get(kind)
-    return frozenset() if known is None or known.issuperset(block) else frozenset(block.keys() - known)
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
@@ -354,7 +347,7 @@ def with_unmodelled(rendered: JsonObject, native: Native | None) -> JsonObject:
     if native is None or native.api != API:
         return rendered
     rest = unmodelled_fields(native.fragment, _MODELLED_FIELDS)
-    return rendered | {key: rest[key] for key in rest.keys() - _unknown_keys(rest, str(rendered["type"]))}
+    return rendered | {key: rest[key] for key in rest.keys() - _unknown_keys(rest, _FIELDS.get(str(rendered["type"])))}
 
 
 def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | None:
@@ -362,11 +355,8 @@ def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | Non
     if native is None or native.api != API:
         return None
     original, fragment = intact_fragment(native, API), cast("JsonObject", native.fragment)
-    unknown = (
-        sorted(_unknown_keys(fragment, str(fragment.get("type"))))
-        if original is None
-        else _unknown_provider_keys(original)
-    )
+    fields = _FIELDS if original is None else _PROVIDER_FIELDS
+    unknown = _unknown_keys(fragment, fields.get(str(fragment.get("type"))))
     for key in unknown:
         report.add(
             "dropped", f"`{key}` dropped: not a field of {fragment['type']} blocks", subject=key, level=field_level(key)
@@ -380,8 +370,8 @@ def drop_unknown_keys(native: Native | None, report: Report) -> JsonObject | Non
 
 def drop_text_keys(block: JsonObject, report: Report) -> JsonObject:
     """ANT-12: a text block without its unknown keys; the same object if it has none, and any other block."""
-    unknown = _unknown_keys(block, "text") if block.get("type") == "text" else frozenset[str]()
-    for key in sorted(unknown):
+    unknown = _unknown_keys(block, _FIELDS["text"]) if block.get("type") == "text" else []
+    for key in unknown:
         report.add("dropped", f"`{key}` dropped: not a field of text blocks", subject=key)
     return {key: value for key, value in block.items() if key not in unknown} if unknown else block
 
