@@ -116,8 +116,21 @@ def object_or_none(value: Any) -> JsonObject | None:
 
 def objects_in(value: Any) -> list[JsonObject]:
     """Return the objects of a list, without its other items; none for any other value."""
+    return [item for item in list_or_empty(value) if type(item) is dict]
+
+
+def list_or_empty(value: Any) -> list[Any]:
     json: JsonValue = value
-    return [item for item in json if type(item) is dict] if isinstance(json, list) else []
+    return json if isinstance(json, list) else []
+
+
+def object_list(value: Any) -> list[JsonObject]:
+    """Return the items of a list, an empty object in place of each that is none."""
+    return [object_or_none(item) or {} for item in list_or_empty(value)]
+
+
+def drop_none(**fields: Any) -> JsonObject:
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def string_or_none(value: object) -> str | None:

@@ -104,3 +104,8 @@ def detect_audio_type(data: str) -> str | None:
     if head[:4] in (b"fLaC", b"OggS"):
         return "audio/flac" if head[:4] == b"fLaC" else "audio/ogg"
     return None
+
+
+def join_lines(*parts: object) -> str:
+    """Join the texts that are not blank."""
+    return "\n".join(part for part in parts if isinstance(part, str) and part.strip())

@@ -41,3 +41,11 @@ def replace_modelled_fields(
     body = {key: rendered.get(key, value) for key, value in fragment.items() if key in rendered or key not in modelled}
     body.update(rendered)
     return body
+
+
+def set_or_remove(body: dict[str, Any], key: str, value: object) -> None:
+    """Set a field, or remove it if the value is empty."""
+    if value:
+        body[key] = value
+    else:
+        body.pop(key, None)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, cast
 
 import msgspec
 
 from segue.canonical.blocks import Media, Native
 from segue.canonical.json import encode_json_text
-from segue.canonical.request import Effort, Options, Reasoning
+from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, Tool, ToolChoice
+from segue.errors import InputError
 from segue.models import Model
 from segue.render.ranges import BodyRange
 from segue.render.report import Report
@@ -18,8 +19,10 @@ from segue.wire.base import ApiError, Fetch
 from segue.wire.json_values import (
     JsonObject,
     object_or_none,
+    objects_in,
     optional_boolean,
     optional_object,
+    optional_schema,
     optional_string,
     string_or_none,
 )
@@ -111,6 +114,53 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
         "adjusted", f"reasoning effort set to {nearest}: the model does not support {effort}", subject="reasoning"
     )
     return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort=nearest))
+
+
+MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
+
+
+def parse_mode(value: object) -> ToolChoice | None:
+    """Parse a tool choice that is a text; None for any other value."""
+    return next((ToolChoice(mode) for mode in MODES if mode == value), None)
+
+
+def require_mode(value: object) -> ToolChoice:
+    mode = parse_mode(value)
+    if mode is None:
+        raise InputError(f"one of {', '.join(MODES)}, or an object, was expected", path="tool_choice")
+    return mode
+
+
+def find_custom_names(tools: Iterable[Tool]) -> frozenset[str]:
+    return frozenset(tool.name for tool in tools if tool.kind == "custom")
+
+
+def drop_undeclared_choice(options: Options, declared: frozenset[str], report: Report) -> Options:
+    """Drop a choice of tools where none are declared, and that of a tool which is not."""
+    if not declared:
+        options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
+    choice = options.tool_choice
+    if choice is not None and choice.mode == "tool" and choice.name not in declared:
+        return drop_options(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    return options
+
+
+def parse_format(kind: str | None, fields: JsonObject | None, path: str) -> ResponseFormat | None:
+    """Parse a response format of this type; the `fields` of a schema are at `path`."""
+    match kind:
+        case "text":
+            return ResponseFormat("text")
+        case "json_object":
+            return ResponseFormat("json")
+        case "json_schema" if fields is not None:
+            return ResponseFormat(
+                "schema",
+                optional_schema(fields.get("schema"), f"{path}.schema"),
+                optional_string(fields.get("name"), f"{path}.name"),
+                optional_boolean(fields.get("strict"), f"{path}.strict"),
+            )
+        case _:
+            return None
 
 
 def convert_budget_to_effort(options: Options, report: Report) -> Options:
@@ -257,8 +307,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
 
 
 def _parse_details(value: object) -> tuple[JsonObject, ...]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return tuple(detail for detail in map(object_or_none, items) if detail is not None)
+    return tuple(objects_in(value))
 
 
 def _message_text(message: object) -> str:

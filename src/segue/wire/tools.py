@@ -10,10 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import msgspec
+from msgspec import UNSET
 
-from segue.canonical.blocks import ToolCall
+from segue.canonical.blocks import ToolCall, ToolResponse, text_of
 from segue.canonical.json import encode_json_text, find_duplicate_key, parse_argument_text
 from segue.canonical.request import Options, Tool
+from segue.render.constraints import TEXTS
 from segue.render.report import Report
 from segue.wire.names import NameMap
 from segue.wire.schema import SchemaRules, render_schema
@@ -166,3 +168,15 @@ def drop_undeclared_choice(options: Options, declared: Collection[str], report: 
         level="lost",
     )
     return msgspec.structs.replace(options, tool_choice=None)
+
+
+def describe_hosted(block: ToolCall | ToolResponse, report: Report) -> str:
+    """Report a changed call or result of a hosted tool, and return the text that takes its place."""
+    if isinstance(block, ToolCall):
+        call_id, text = block.id, TEXTS.hosted_call.format(tool=block.name, arguments=encode_json_text(block.arguments))
+    else:
+        content = text_of(block.content) if block.structured is UNSET else encode_json_text(block.structured)
+        call_id, text = block.call_id, TEXTS.hosted_result.format(tool=block.name, content=content)
+    why = "hosted tool call rendered as text: only an unchanged one can be sent back"
+    report.add("text", why, call_id=call_id, subject=block.name)
+    return text

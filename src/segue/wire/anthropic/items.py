@@ -23,13 +23,11 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
-    text_of,
 )
 from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import NO_IDS, raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
-from segue.render.constraints import TEXTS
 from segue.render.report import Report, field_level
 from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.media import parse_document, parse_image, parse_search_result, render_media
@@ -44,12 +42,13 @@ from segue.wire.json_values import (
     optional_list,
     optional_string,
     require_object,
+    require_string,
     string_or_none,
 )
 from segue.wire.media import report_unsupported
 from segue.wire.merge import intact_fragment, unmodelled_fields
 from segue.wire.mixed_body import BodyApi, find_item_api, parse_item, parse_reasoning_item
-from segue.wire.tools import render_named_arguments
+from segue.wire.tools import describe_hosted, render_named_arguments
 
 # Blocks about the reply that are no part of its content.
 _NOTICES = frozenset({"fallback"})
@@ -99,15 +98,8 @@ def _parse_block(value: object, model: str | None) -> Block:
     return Opaque(kind, text=unknown_block_text(block), native=Native(API, block))
 
 
-def _require_text(block: JsonObject, key: str) -> str:
-    value = block.get(key)
-    if isinstance(value, str):
-        return value
-    raise InputError(f"a string was expected, not {json_type_name(value)}", path=key)
-
-
 def _parse_text(block: JsonObject, _model: str | None) -> Block:
-    return Text(_require_text(block, "text"), native=Native(API, block))
+    return Text(require_string(block.get("text"), "text"), native=Native(API, block))
 
 
 def _parse_thinking(block: JsonObject, model: str | None) -> Block:
@@ -144,7 +136,7 @@ def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
     if isinstance(arguments, str):
         arguments, text = parse_argument_text(arguments)
     return ToolCall(
-        _require_text(block, "name"),
+        require_string(block.get("name"), "name"),
         {} if arguments is None and text is None else arguments,
         arguments_text=text,
         origin=_origin(block, "id", model),
@@ -156,7 +148,7 @@ def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
     # ANT-02: with another id the fragment is not intact
     hosted_id = optional_string(block.get("id"), "id")
     intact = block["type"] != "server_tool_use" or _SERVER_ID_PATTERN.fullmatch(str(hosted_id)) is not None
-    name, server = _require_text(block, "name"), string_or_none(block.get("server_name"))
+    name, server = require_string(block.get("name"), "name"), string_or_none(block.get("server_name"))
     return ToolCall(
         # Tools of two servers may have the same name.
         f"{server}.{name}" if server else name,
@@ -202,7 +194,7 @@ def _result_block(block: Block) -> Block:
 
 def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     # ANT-09: `tool_use_id` is the only link to its call.
-    if not _require_text(block, "tool_use_id"):
+    if not require_string(block.get("tool_use_id"), "tool_use_id"):
         raise InputError("the id of a call was expected, not an empty string", path="tool_use_id")
     content: Any = block.get("content")
     if block["type"] == "web_search_tool_result" and isinstance(content, list):
@@ -423,8 +415,7 @@ def _render_call(call: ToolCall, original: JsonObject | None, context: RenderCon
         if original is not None:
             return original
         if call.origin.provider == API:
-            text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
-            return _render_as_text(text, call.id, call.name, context)
+            return {"type": "text", "text": describe_hosted(call, context.report)}
     name = context.names.render(call.name)
     call_id = _project_id(call.id, call.origin, original, context)
     if original is None:
@@ -449,8 +440,7 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
         if original is not None:
             return original
         if response.origin.provider == API:
-            text = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
-            return _render_as_text(text, response.call_id, response.name, context)
+            return {"type": "text", "text": describe_hosted(response, context.report)}
     call_id = _project_id(response.call_id, response.origin, original, context)
     if original is not None:
         original = _drop_nested_keys(original, context.report)
@@ -484,13 +474,3 @@ def _project_id(call_id: str, origin: Origin, original: JsonObject | None, conte
     if call_id not in context.ids and original is not None and origin.raw_id is not None:
         return origin.raw_id
     return context.ids.render(call_id)
-
-
-def _render_as_text(text: str, call_id: str, name: str | None, context: RenderContext) -> JsonObject:
-    context.report.add(
-        "text",
-        "hosted tool call rendered as text: only an unchanged one can be sent back",
-        call_id=call_id,
-        subject=name,
-    )
-    return {"type": "text", "text": text}

@@ -13,7 +13,7 @@ from segue.render.constraints import TEXTS
 from segue.wire.anthropic.capabilities import API
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, object_or_none, optional_string, require_object, string_or_none
-from segue.wire.media import decode_data_url, report_dropped_name, report_unsupported
+from segue.wire.media import decode_data_url, join_lines, report_dropped_name, report_unsupported
 
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PDF = "application/pdf"
@@ -59,13 +59,13 @@ def _document_text(block: JsonObject) -> str:
             body = _join_texts(parts)
         case _:
             return ""
-    return _join_lines(block.get("title"), block.get("context"), body)
+    return join_lines(block.get("title"), block.get("context"), body)
 
 
 def parse_search_result(block: JsonObject) -> Block:
     parts: Any = block.get("content")
     texts = _join_texts(cast("list[Any]", parts)) if isinstance(parts, list) else None
-    text = _join_lines(block.get("title"), block.get("source"), texts)
+    text = join_lines(block.get("title"), block.get("source"), texts)
     return Text(text, native=Native(API, block)) if text else Opaque("search_result", native=Native(API, block))
 
 
@@ -79,11 +79,7 @@ def _join_texts(parts: list[Any]) -> str:
                 texts.append(TEXTS.unsupported.format(kind=kind))
             case _:
                 continue
-    return _join_lines(*texts)
-
-
-def _join_lines(*parts: object) -> str:
-    return "\n".join(part for part in parts if isinstance(part, str) and part.strip())
+    return join_lines(*texts)
 
 
 # ----------------------------------------------------------------------------------------------------------------- out

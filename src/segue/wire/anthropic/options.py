@@ -177,25 +177,30 @@ def _render_max_tokens(
 
 
 def _render_sampling(options: Options, capabilities: Capabilities, thinking: bool, report: Report) -> JsonObject:
-    fields: JsonObject = {name: getattr(options, name) for name in present_options(options, *_SAMPLING_OPTIONS)}
-    for name in list(fields):
-        reason = _rejection_reason(name, fields, capabilities, thinking)
-        if reason:
-            report_dropped(report, reason, name)
-            del fields[name]
-    return fields
+    rejected = drop_rejected_sampling(options, capabilities, thinking, report)
+    return {
+        name: getattr(options, name) for name in present_options(options, *_SAMPLING_OPTIONS) if name not in rejected
+    }
 
 
-def _rejection_reason(name: str, fields: JsonObject, capabilities: Capabilities, thinking: bool) -> str:
-    """Return the reason why the model rejects this sampling field, or an empty string."""
-    if not capabilities.sampling:
-        return "the model does not accept sampling options"
-    valid_while_thinking = {"temperature": fields[name] == 1, "top_p": fields[name] >= 0.95, "top_k": False}
-    if thinking and not valid_while_thinking[name]:
-        return "not accepted while thinking is on"
-    if name == "top_p" and "temperature" in fields and capabilities.one_sampling_option:
-        return "the model accepts it or `temperature`, not both"
-    return ""
+def drop_rejected_sampling(
+    options: Options, capabilities: Capabilities, thinking: bool, report: Report
+) -> frozenset[str]:
+    """Return and report the sampling options that a model rejects, in combination or with thinking."""
+    reasons: dict[str, str] = {}
+    for name in present_options(options, *_SAMPLING_OPTIONS):
+        value = getattr(options, name)
+        is_valid_while_thinking = {"temperature": value == 1, "top_p": value >= 0.95, "top_k": False}[name]
+        has_temperature = options.temperature is not None and "temperature" not in reasons
+        if not capabilities.sampling:
+            reasons[name] = "the model does not accept sampling options"
+        elif thinking and not is_valid_while_thinking:
+            reasons[name] = "not accepted while thinking is on"
+        elif name == "top_p" and has_temperature and capabilities.one_sampling_option:
+            reasons[name] = "the model accepts it or `temperature`, not both"
+    for name, reason in reasons.items():
+        report_dropped(report, reason, name)
+    return frozenset(reasons)
 
 
 def _render_choice(

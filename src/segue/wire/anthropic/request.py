@@ -28,7 +28,7 @@ from segue.wire.json_values import (
     require_list,
     require_object,
 )
-from segue.wire.merge import intact_fragment, merge_changes
+from segue.wire.merge import intact_fragment, merge_changes, set_or_remove
 from segue.wire.mixed_body import has_results
 from segue.wire.options import find_fitted, report_new
 from segue.wire.tools import drop_undeclared_choice
@@ -225,23 +225,16 @@ def _render_same_api(
     else:
         changed = not _is_unchanged(system, cast("list[Any]", original_system))
     if changed:
-        _set_or_remove(body, "system", system)
+        set_or_remove(body, "system", system)
     original: Any = fragment.get("tools")
     if not _is_unchanged(tools, original or []):
-        _set_or_remove(body, "tools", tools)
+        set_or_remove(body, "tools", tools)
     body["messages"] = messages
     if not request.summarizes and not transcript.contents.has_omitted:
         return body
     blocks = (block for message in transcript.messages for block in message.blocks)
     replaced = any(isinstance(block, Opaque) and replaces_messages(block) for block in blocks)
     return drop_beside_summary(body, context.report, requested=request.summarizes, replaced=replaced)
-
-
-def _set_or_remove(body: JsonObject, key: str, value: object) -> None:
-    if value:
-        body[key] = value
-    else:
-        body.pop(key, None)
 
 
 def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context: RenderContext) -> JsonObject:
@@ -271,15 +264,15 @@ def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context:
     for key in unfit - after.keys():
         body.pop(key, None)
     if request.options.reasoning != transcript.options.reasoning:
-        _set_or_remove(body, "thinking", after.get("thinking"))
+        set_or_remove(body, "thinking", after.get("thinking"))
     for key in ("output_config", "metadata", "thinking"):
         inner = fragment.get(key)
         if not isinstance(inner, dict) or before.get(key) == after.get(key):
             continue
         # `disabled` accepts no other key; otherwise unmodelled fields stay.
         if key != "thinking" or after.get(key, {}).get("type") in ("enabled", "adaptive"):
-            _set_or_remove(body, key, merge_changes(cast("JsonObject", inner), before.get(key, {}), after.get(key, {})))
+            set_or_remove(body, key, merge_changes(cast("JsonObject", inner), before.get(key, {}), after.get(key, {})))
     if isinstance(config := body.get("output_config"), dict) and config:
         fitted = fit_effort(cast("JsonObject", config), parse_model(transcript.model), context.report)
-        _set_or_remove(body, "output_config", fitted)
+        set_or_remove(body, "output_config", fitted)
     return body

@@ -25,23 +25,29 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
-    text_of,
 )
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.canonical.request import Tool
 from segue.errors import InputError
-from segue.render.constraints import TEXTS
 from segue.wire.anthropic.items import TOOL_CHANGES
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.media import MEDIA_KINDS, parse_media, parse_search_result, render_media
 from segue.wire.code import fence_code
-from segue.wire.json_values import JsonObject, json_type_name, object_or_none, require_object, string_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    json_type_name,
+    object_list,
+    object_or_none,
+    require_object,
+    require_string,
+    string_or_none,
+)
 from segue.wire.media import report_unsupported
 from segue.wire.merge import intact_fragment
 from segue.wire.mixed_body import BodyApi, parse_item, parse_reasoning_item
-from segue.wire.tools import render_named_arguments
+from segue.wire.tools import describe_hosted, render_named_arguments
 
 CACHE_POINT = "cachePoint"
 BODY_API = BodyApi(API, API, API)
@@ -169,17 +175,8 @@ def _unknown_block_text(member: object) -> str:
     return "\n".join(value for key in ("text", "name") if isinstance(value := inner.get(key), str))
 
 
-def _require_text(inner: JsonObject, key: str) -> str:
-    value = inner.get(key)
-    if isinstance(value, str):
-        return value
-    raise InputError(f"a string was expected, not {json_type_name(value)}", path=key)
-
-
 def _parse_text(item: JsonObject, value: Any, _model: str | None) -> Block:
-    if not isinstance(value, str):
-        raise InputError(f"a string was expected, not {json_type_name(value)}")
-    return Text(value, native=Native(API, item))
+    return Text(require_string(value, ""), native=Native(API, item))
 
 
 def _media_parser(kind: Any) -> _Parser:
@@ -204,7 +201,7 @@ def _parse_tool_use(item: JsonObject, value: Any, model: str | None) -> Block:
     # BED-01, BED-02: ids and names of hosted calls are never projected
     valid = not hosted or (_is_valid_id(inner.get("toolUseId")) and _is_valid_id(inner.get("name")))
     return ToolCall(
-        _require_text(inner, "name"),
+        require_string(inner.get("name"), "name"),
         {} if arguments is None and text is None else arguments,
         arguments_text=text,
         kind="hosted" if hosted else "function",
@@ -281,7 +278,7 @@ def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
 
 def _parse_citations(item: JsonObject, value: Any, _model: str | None) -> Block:
     parts: Any = require_object(value).get("content")
-    texts = [object_or_none(part) or {} for part in cast("list[Any]", parts)] if isinstance(parts, list) else []
+    texts = object_list(parts)
     text = "".join(part["text"] for part in texts if isinstance(part.get("text"), str))
     return Text(text, native=Native(API, item)) if text else Opaque("citationsContent", native=Native(API, item))
 
@@ -389,8 +386,7 @@ def _render_call(call: ToolCall, original: JsonObject | None, context: RenderCon
         if original is not None:
             return _without_cache_point(original, "toolUse")
         if call.origin.provider == API:
-            text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
-            return _render_as_text(text, call.id, call.name, context)
+            return {"text": describe_hosted(call, context.report)}
     name = context.names.render(call.name)
     call_id = context.ids.render(call.id)
     if original is None:
@@ -410,8 +406,7 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
         if original is not None:
             return _without_cache_point(original, "toolResult")
         if response.origin.provider == API:
-            text = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
-            return _render_as_text(text, response.call_id, response.name, context)
+            return {"text": describe_hosted(response, context.report)}
     call_id = context.ids.render(response.call_id)
     if original is not None:
         inner = original["toolResult"]
@@ -432,13 +427,3 @@ def _result_content(response: ToolResponse, context: RenderContext) -> list[Json
         value: Any = response.structured
         return [{"json": value} if isinstance(value, dict) else {"text": encode_json_text(value)}, *rendered]
     return rendered
-
-
-def _render_as_text(text: str, call_id: str, name: str | None, context: RenderContext) -> JsonObject:
-    context.report.add(
-        "text",
-        "hosted tool call rendered as text: only an unchanged one can be sent back",
-        call_id=call_id,
-        subject=name,
-    )
-    return {"text": text}

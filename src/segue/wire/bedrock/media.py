@@ -16,7 +16,7 @@ from segue.render.report import Report
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.media import decode_data_url, report_unsupported
+from segue.wire.media import decode_data_url, join_lines, report_unsupported
 
 _Kind = Literal["image", "audio", "video", "document"]
 MEDIA_KINDS: tuple[_Kind, ...] = ("image", "document", "video", "audio")
@@ -105,22 +105,18 @@ def _document_text(inner: JsonObject) -> str:
             body = _join_texts(parts)
         case _:
             return ""
-    return _join_lines(inner.get("name"), inner.get("context"), body)
+    return join_lines(inner.get("name"), inner.get("context"), body)
 
 
 def parse_search_result(block: JsonObject, inner: JsonObject) -> Block:
     parts: Any = inner.get("content")
     texts = _join_texts(cast("list[Any]", parts)) if isinstance(parts, list) else None
-    text = _join_lines(inner.get("title"), inner.get("source"), texts)
+    text = join_lines(inner.get("title"), inner.get("source"), texts)
     return Text(text, native=Native(API, block)) if text else Opaque("searchResult", native=Native(API, block))
 
 
 def _join_texts(parts: list[Any]) -> str:
-    return _join_lines(*(part.get("text") for part in map(object_or_none, parts) if part is not None))
-
-
-def _join_lines(*parts: object) -> str:
-    return "\n".join(part for part in parts if isinstance(part, str) and part.strip())
+    return join_lines(*(part.get("text") for part in map(object_or_none, parts) if part is not None))
 
 
 # ----------------------------------------------------------------------------------------------------------------- out

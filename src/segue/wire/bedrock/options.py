@@ -17,7 +17,13 @@ from segue.models import Model
 from segue.render.report import Report
 from segue.wire.anthropic.capabilities import Capabilities as ClaudeCapabilities
 from segue.wire.anthropic.capabilities import capabilities_of as claude_capabilities_of
-from segue.wire.anthropic.options import fit_budget, is_thinking, parse_reasoning, render_reasoning
+from segue.wire.anthropic.options import (
+    drop_rejected_sampling,
+    fit_budget,
+    is_thinking,
+    parse_reasoning,
+    render_reasoning,
+)
 from segue.wire.bedrock.capabilities import capabilities_of
 from segue.wire.json_values import (
     JsonObject,
@@ -135,7 +141,8 @@ def render_options(
 ) -> JsonObject:
     """Return the fields by body key, `toolChoice` outside of `toolConfig`. `has_tools`: tools are declared."""
     extra, effort = _render_reasoning(options, model, report)
-    rejected = _rejected_sampling(options, model, extra, report)
+    is_on = is_thinking(extra.get("thinking"))
+    rejected = drop_rejected_sampling(options, _claude_capabilities(model), is_on, report)
     config = _render_config(options, model, extra, rejected, report)
     if "thinking" in extra and "maxTokens" in config:
         extra["thinking"] = fit_budget(extra["thinking"], config["maxTokens"], report)
@@ -196,33 +203,9 @@ def _claude_capabilities(model: Model) -> ClaudeCapabilities:
     return claude_capabilities_of(model) if model.family == "claude" else ClaudeCapabilities()
 
 
-def _rejected_sampling(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
-    """Return and report the sampling options that Claude rejects in combination or with thinking."""
-    capabilities = _claude_capabilities(model)
-    thinking = is_thinking(extra.get("thinking"))
-    reasons: dict[str, str] = {}
-    for name in ("temperature", "top_p", "top_k"):
-        value = getattr(options, name)
-        valid = {"temperature": value == 1, "top_p": value is not None and value >= 0.95, "top_k": False}[name]
-        if value is None:
-            continue
-        if not capabilities.sampling:
-            reasons[name] = "the model does not accept sampling options"
-        elif thinking and not valid:
-            reasons[name] = "not accepted while thinking is on"
-        elif (
-            name == "top_p"
-            and options.temperature is not None
-            and capabilities.one_sampling_option
-            and "temperature" not in reasons
-        ):
-            reasons[name] = "the model accepts it or `temperature`, not both"
-    for name, reason in reasons.items():
-        report_dropped(report, reason, name)
-    return set(reasons)
-
-
-def _render_config(options: Options, model: Model, extra: JsonObject, rejected: set[str], report: Report) -> JsonObject:
+def _render_config(
+    options: Options, model: Model, extra: JsonObject, rejected: frozenset[str], report: Report
+) -> JsonObject:
     config: JsonObject = {}
     if options.max_tokens is not None and options.max_tokens < 1:
         report_dropped(report, "must be at least 1", "max_tokens")

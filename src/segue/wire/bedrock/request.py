@@ -40,7 +40,7 @@ from segue.wire.json_values import (
     require_list,
     require_object,
 )
-from segue.wire.merge import intact_fragment, merge_changes
+from segue.wire.merge import intact_fragment, merge_changes, set_or_remove
 from segue.wire.mixed_body import has_results
 from segue.wire.options import report_new
 
@@ -254,11 +254,11 @@ def _render_same_api(
         if key == MODEL_FIELDS and request.options.reasoning != transcript.options.reasoning:
             inner = {name: value for name, value in inner.items() if name != "reasoning_config"}
         if inner != (object_or_none(fragment.get(key)) or {}):
-            _set_or_remove(body, key, inner)
+            set_or_remove(body, key, inner)
     blank = any(not text.text.strip() for text in transcript.system)
     malformed = "system" in fragment and not isinstance(fragment["system"], list)
     if blank or malformed or transcript.system != request.system:
-        _set_or_remove(body, "system", _render_system(transcript.system))
+        set_or_remove(body, "system", _render_system(transcript.system))
     _merge_tools(body, tools, before.get("toolChoice"), after.get("toolChoice"))
     body["messages"] = messages
     return body
@@ -289,21 +289,14 @@ def _replace_model_fields(inner: JsonObject, after: JsonObject, report: Report) 
     return dict(after)
 
 
-def _set_or_remove(body: JsonObject, key: str, value: object) -> None:
-    if value:
-        body[key] = value
-    else:
-        body.pop(key, None)
-
-
 def _merge_tools(body: JsonObject, tools: list[JsonObject], before: Any, after: Any) -> None:
     original = object_or_none(body.get("toolConfig"))
     config: JsonObject = dict(original or {})
     if tools != _drop_stray_cache_points(config.get("tools") or []):
         config["tools"] = tools
     if before != after:
-        _set_or_remove(config, "toolChoice", after)
+        set_or_remove(config, "toolChoice", after)
     if not tools:
         config = {}
     if config != (original or {}) or (original is not None and not config):
-        _set_or_remove(body, "toolConfig", config)
+        set_or_remove(body, "toolConfig", config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from msgspec import UNSET
 
@@ -28,7 +28,7 @@ from segue.wire.catalog.codecs import (
 )
 from segue.wire.catalog.openai_outputs import code_interpreter_output, render_image_file, screenshot_output
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
-from segue.wire.json_values import JsonObject, object_or_none
+from segue.wire.json_values import JsonObject, object_list, object_or_none
 from segue.wire.openai_responses.item_types import HOSTED_TYPES
 
 # ---------------------------------------------------------------------------------------------------- agents: arguments
@@ -60,15 +60,10 @@ def _operation_arguments(root: str) -> ArgumentsCodec:
 # ------------------------------------------------------------------------------------------------------ agents: outputs
 
 
-def _list_objects(value: object) -> list[JsonObject]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [object_or_none(item) or {} for item in items]
-
-
 def _parse_search_results(results: object) -> list[Block]:
     blocks: list[Block] = []
-    for result in _list_objects(results):
-        texts = [part.get("text") for part in _list_objects(result.get("content"))]
+    for result in object_list(results):
+        texts = [part.get("text") for part in object_list(result.get("content"))]
         lines = [line for line in (result.get("file_name"), *texts) if isinstance(line, str) and line]
         blocks += [Text("\n".join(lines))] if lines else []
     return blocks

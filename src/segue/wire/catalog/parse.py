@@ -18,7 +18,7 @@ from segue.errors import InputError
 from segue.wire.catalog.codecs import get_path, parse_data_url
 from segue.wire.catalog.entry import Entry
 from segue.wire.catalog.shape import PayloadShape
-from segue.wire.json_values import JsonObject, json_type_name, require_list, require_object
+from segue.wire.json_values import JsonObject, optional_string, require_list, require_object
 from segue.wire.names import join_name
 from segue.wire.registry import WIRES
 
@@ -38,7 +38,7 @@ def parse_payload(payload: JsonObject, entry: Entry, shape: PayloadShape) -> lis
     for index, member in enumerate(members):
         path = f"{shape.list_path}[{index}]"
         if shape.ids_only:
-            blocks += _parse_member({shape.id or "": _string(member, path)}, payload, index, entry, shape)
+            blocks += _parse_member({shape.id or "": optional_string(member, path)}, payload, index, entry, shape)
             continue
         try:
             blocks += _parse_member(require_object(member), payload, index, entry, shape)
@@ -84,14 +84,8 @@ def _find_path(holder: object, payload: JsonObject) -> str | None:
     return None
 
 
-def _string(value: object, path: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    raise InputError(f"a string was expected, not {json_type_name(value)}", path=path)
-
-
 def _string_at(payload: JsonObject, path: str | None) -> str | None:
-    return _string(get_path(payload, path), path) if path is not None else None
+    return optional_string(get_path(payload, path), path) if path is not None else None
 
 
 def _origin(payload: JsonObject, entry: Entry, shape: PayloadShape) -> Origin:

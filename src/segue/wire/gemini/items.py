@@ -27,14 +27,12 @@ from segue.canonical.blocks import (
     Thinking,
     ToolCall,
     ToolResponse,
-    text_of,
 )
 from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.models import Model
-from segue.render.constraints import TEXTS
 from segue.wire.base import RenderContext
 from segue.wire.code import fence_code
 from segue.wire.gemini.capabilities import API, capabilities_of
@@ -55,7 +53,7 @@ from segue.wire.json_values import require_object
 from segue.wire.media import report_dropped_name, report_unsupported
 from segue.wire.merge import intact_fragment
 from segue.wire.mixed_body import BodyApi, parse_item, parse_reasoning_item
-from segue.wire.tools import render_arguments_object
+from segue.wire.tools import describe_hosted, render_arguments_object
 
 CODE_EXECUTION = "code_execution"
 BODY_API = BodyApi(API, API, API)
@@ -429,8 +427,7 @@ def _render_call(call: ToolCall, original: JsonObject | None, context: GeminiCon
         if original is not None:
             return original
         if call.origin.provider == API:
-            text = TEXTS.hosted_call.format(tool=call.name, arguments=encode_json_text(call.arguments))
-            return _render_as_text(text, call.id, call.name, context)
+            return {"text": describe_hosted(call, context.report)}
     base = original or _edited_fragment(call.native)
     inner = get_object(base, "functionCall")
     call_id, name = context.project_call(call, inner if base else None)
@@ -445,11 +442,7 @@ def _render_response(response: ToolResponse, original: JsonObject | None, contex
         if original is not None:
             return original
         if response.origin.provider == API:
-            content = (
-                text_of(response.content) if response.structured is UNSET else encode_json_text(response.structured)
-            )
-            text = TEXTS.hosted_result.format(tool=response.name, content=content)
-            return _render_as_text(text, response.call_id, response.name, context)
+            return {"text": describe_hosted(response, context.report)}
     base = original or _edited_fragment(response.native)
     inner = get_object(base, "functionResponse")
     call_id, name = context.project_response(response, inner if base else None)
@@ -473,13 +466,3 @@ def _merge_into_part(part: JsonObject, member: str, inner: JsonObject, changes: 
 def _edited_fragment(native: Native | None) -> JsonObject:
     """Return the fragment of an edited Gemini block: its unknown fields are kept."""
     return cast("JsonObject", native.fragment) if native is not None and native.api == API else {}
-
-
-def _render_as_text(text: str, call_id: str, name: str | None, context: GeminiContext) -> JsonObject:
-    context.report.add(
-        "text",
-        "hosted tool call rendered as text: only an unchanged one can be sent back",
-        call_id=call_id,
-        subject=name,
-    )
-    return {"text": text}

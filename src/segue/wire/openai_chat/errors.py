@@ -6,12 +6,10 @@ Clients go by the status and the code; SDKs of OpenAI retry 408, 409, 429 and 5x
 
 from __future__ import annotations
 
-from typing import Any
-
 from segue.canonical.ids import short_hash
 from segue.wire.base import ApiError
 from segue.wire.error_forms import ErrorForm, ErrorForms
-from segue.wire.json_values import JsonObject
+from segue.wire.json_values import JsonObject, drop_none
 from segue.wire.openai_shared import render_error
 
 _INVALID = "invalid_request_error"
@@ -58,10 +56,6 @@ ERROR_FORMS: ErrorForms = {
 }
 
 
-def _drop_none(**fields: Any) -> JsonObject:
-    return {key: value for key, value in fields.items() if value is not None}
-
-
 def _request_id(error: ApiError) -> str:
     """Return a deterministic request id: the same for the same error."""
     return short_hash(f"{error.status}|{error.message}").replace("-", "0").replace("_", "0").lower()
@@ -69,7 +63,7 @@ def _request_id(error: ApiError) -> str:
 
 def render_minimal_error(error: ApiError) -> JsonObject:
     """Render message and type, other members only if set (Moonshot, Groq)."""
-    return {"error": _drop_none(message=error.message, type=error.kind, param=error.param, code=error.code)}
+    return {"error": drop_none(message=error.message, type=error.kind, param=error.param, code=error.code)}
 
 
 def render_coded_error(error: ApiError) -> JsonObject:

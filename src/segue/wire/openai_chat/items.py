@@ -98,10 +98,7 @@ def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, reasoning_ori
     allowed_types = dialect.allowed_part_types.get(role)
     native = Native(dialect.name, part, allowed_types is None or kind in allowed_types)
     if kind in ("text", "refusal"):
-        text = part.get(kind)
-        if not isinstance(text, str):
-            raise InputError(f"a string was expected, not {json_type_name(text)}", path=kind)
-        return Text(text, refusal=kind == "refusal", native=native)
+        return Text(require_string(part.get(kind), kind), refusal=kind == "refusal", native=native)
     if kind == "thinking" and (thought := _parse_thinking_text(part.get(kind))) is not None:
         if reasoning_origin is not None:
             return Thinking(thought, string_or_none(part.get("signature")), origin=reasoning_origin, native=native)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -14,18 +14,26 @@ from segue.render.report import Report
 from segue.wire import mixed_body
 from segue.wire.json_values import (
     json_type_name,
+    object_list,
     object_or_none,
     optional_boolean,
     optional_integer,
     optional_object,
-    optional_schema,
     optional_string,
     optional_strings,
     require_object,
 )
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject
-from segue.wire.openai_shared import convert_budget_to_effort, parse_vendor_options, render_vendor_options
+from segue.wire.openai_shared import (
+    convert_budget_to_effort,
+    drop_undeclared_choice,
+    parse_format,
+    parse_mode,
+    parse_vendor_options,
+    render_vendor_options,
+    require_mode,
+)
 from segue.wire.options import (
     OptionTypes,
     budget_for_effort,
@@ -37,7 +45,6 @@ from segue.wire.options import (
 )
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
-_MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
 # With the usual keys; `option_keys` of a dialect replaces some of them.
 _PLAIN_OPTIONS: dict[str, str | None] = {
     "parallel": "parallel_tool_calls",
@@ -113,17 +120,14 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
     value = body.get("tool_choice")
     if value is None and (legacy_choice := body.get("function_call")) is not None:
         if isinstance(legacy_choice, str):
-            return _parse_mode(legacy_choice)
+            return parse_mode(_current_mode(legacy_choice))
         name = optional_string(require_object(legacy_choice, "function_call").get("name"), "function_call.name")
         return None if name is None else ToolChoice("tool", name)
     if value is None:
         return None
     choice = object_or_none(value)
     if choice is None:
-        mode = _parse_mode(value)
-        if mode is None:
-            raise InputError(f"one of {', '.join(_MODES)}, or an object, was expected", path="tool_choice")
-        return mode
+        return require_mode(_current_mode(value))
     if not isinstance(choice.get("type"), str):
         raise InputError(f"a string was expected, not {json_type_name(choice.get('type'))}", path="tool_choice.type")
     path = f"tool_choice.{choice['type']}"
@@ -132,23 +136,22 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
         raise InputError(f"unknown type; expected one of {', '.join(_CHOICE_TYPES)}", path="tool_choice.type")
     detail = require_object(detail, path)
     if choice["type"] == "allowed_tools":
-        mode = _parse_mode(optional_string(detail.get("mode"), f"{path}.mode"))
+        mode = parse_mode(_current_mode(optional_string(detail.get("mode"), f"{path}.mode")))
         return mode and msgspec.structs.replace(mode, allowed=_parse_allowed(detail.get("tools")))
     name = optional_string(detail.get("name"), f"{path}.name")
     return None if name is None else ToolChoice("tool", name)
 
 
 def _parse_allowed(value: object) -> tuple[str, ...] | None:
-    entries = [object_or_none(item) or {} for item in cast("list[object]", value)] if isinstance(value, list) else []
+    entries = object_list(value)
     details = [object_or_none(entry.get(str(entry.get("type")))) or {} for entry in entries]
     names = tuple(name for detail in details if isinstance(name := detail.get("name"), str))
     return names or None
 
 
-def _parse_mode(value: object) -> ToolChoice | None:
+def _current_mode(value: object) -> object:
     # `any` is Mistral's older name.
-    value = "required" if value == "any" else value
-    return next((ToolChoice(mode) for mode in _MODES if mode == value), None)
+    return "required" if value == "any" else value
 
 
 def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning | None:
@@ -180,26 +183,10 @@ def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning
 
 
 def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
-    if value is None:
-        return None
-    match optional_string(value.get("type"), "response_format.type"):
-        case "text":
-            return ResponseFormat("text")
-        case "json_object":
-            return ResponseFormat("json")
-        case "json_schema":
-            path = "response_format.json_schema"
-            schema_format = optional_object(value.get("json_schema"), path)
-            if schema_format is None:
-                return None
-            return ResponseFormat(
-                "schema",
-                optional_schema(schema_format.get("schema"), f"{path}.schema"),
-                optional_string(schema_format.get("name"), f"{path}.name"),
-                optional_boolean(schema_format.get("strict"), f"{path}.strict"),
-            )
-        case _:
-            return None
+    kind = optional_string((value or {}).get("type"), "response_format.type")
+    path = "response_format.json_schema"
+    schema_format = optional_object((value or {}).get("json_schema"), path) if kind == "json_schema" else None
+    return parse_format(kind, schema_format, path)
 
 
 # ----------------------------------------------------------------------------------------------------------- rendering
@@ -209,11 +196,7 @@ def fit_options(
     options: Options, dialect: ChatDialect, model: Model, declared: frozenset[str], report: Report
 ) -> Options:
     """Change options of another API to those that the target accepts; report each change."""
-    if not declared:
-        options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
-    choice = options.tool_choice
-    if choice is not None and choice.mode == "tool" and choice.name not in declared:
-        options = drop_options(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    options = drop_undeclared_choice(options, declared, report)
     options = _fit_required_choice(options, dialect, declared, report)
     unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
     options = drop_options(options, report, f"{dialect.name} has no such option", *unnamed)

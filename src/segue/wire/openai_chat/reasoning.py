@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from segue.canonical.blocks import UNKNOWN_PROVIDER, Origin, Thinking
 from segue.canonical.json import encode_json_text
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, object_list, object_or_none, string_or_none
 from segue.wire.openai_chat.dialect import ChatDialect
 
 # The first of these keys with a string holds the text.
@@ -22,7 +22,7 @@ def parse_reasoning(message: Mapping[str, Any], dialect: ChatDialect, origin: Or
     if DETAILS_KEY not in message and message.keys().isdisjoint(REASONING_KEYS):
         return []
     text = next((value for key in REASONING_KEYS if isinstance(value := message.get(key), str)), None)
-    entries = _parse_entries(message.get(DETAILS_KEY))
+    entries = object_list(message.get(DETAILS_KEY))
     blocks: list[Thinking] = []
     # KIM-04: an empty text counts as reasoning where the key itself is required.
     if text is not None and (text or dialect.reasoning_key is not None):
@@ -40,12 +40,12 @@ def parse_reasoning(message: Mapping[str, Any], dialect: ChatDialect, origin: Or
 
 def find_encrypted_reasoning(details: object) -> str | None:
     """Return the first encrypted entry of `reasoning_details` (COMP-21)."""
-    return next(_find_encrypted(_parse_entries(details)), None)
+    return next(_find_encrypted(object_list(details)), None)
 
 
 def parse_details_text(details: object) -> Iterator[str]:
     """Yield the texts and summaries of `reasoning_details`."""
-    return (text for entry in _parse_entries(details) if (text := _entry_text(entry)))
+    return (text for entry in object_list(details) if (text := _entry_text(entry)))
 
 
 def _parse_invalid_entries(details: object) -> Iterator[Thinking]:
@@ -59,10 +59,6 @@ def _parse_invalid_entries(details: object) -> Iterator[Thinking]:
         if members is not None and key is not None and isinstance(members.get(key), str | None):
             continue
         yield Thinking(encrypted=encode_json_text(entry), origin=Origin(UNKNOWN_PROVIDER, identity="absent"))
-
-
-def _parse_entries(details: object) -> list[JsonObject]:
-    return [object_or_none(item) or {} for item in cast("list[object]", details)] if isinstance(details, list) else []
 
 
 def _entry_text(entry: JsonObject) -> str | None:

@@ -40,7 +40,7 @@ from segue.wire.openai_chat.options import (
     render_options,
 )
 from segue.wire.openai_chat.reasoning import DETAILS_KEY
-from segue.wire.openai_shared import is_openai_native
+from segue.wire.openai_shared import find_custom_names, is_openai_native
 from segue.wire.schema import render_format_schema, render_schema, render_tool_schema
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import render_object_schema, to_function_tool, to_object_schema, undeclarable_message
@@ -189,7 +189,7 @@ def render_request(transcript: Transcript, render_context: RenderContext, *, dia
         )
         options = replace(options, response_format=form)
     options = fit_options(options, dialect, model, declared, context.report)
-    rendered = render_options(options, dialect, context.project_name, _custom_names(tools), {})
+    rendered = render_options(options, dialect, context.project_name, find_custom_names(tools), {})
     if options.stream:
         # Other APIs always send usage, and their clients rely on it.
         rendered |= dialect.stream_fields
@@ -215,7 +215,7 @@ def _render_same_api(
 ) -> JsonObject:
     """Merge the changes into the original body."""
     request = transcript.request
-    custom = _custom_names(request.tools)
+    custom = find_custom_names(request.tools)
     original_options = render_options(request.options, context.dialect, str, custom, original)
     new_options = render_options(transcript.options, context.dialect, context.project_name, custom, original)
     mixed_body.forget_foreign_choice(original_options, original, mixed_body.CHAT)
@@ -263,10 +263,6 @@ def _project_allowed_tools(choice: JsonObject, context: ChatContext) -> JsonObje
     if all(a is b for a, b in zip(projected, entries, strict=True)):
         return choice
     return {**choice, "allowed_tools": {**allowed, "tools": projected}}
-
-
-def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
-    return frozenset(tool.name for tool in tools if tool.kind == "custom")
 
 
 def _supported_tools(transcript: Transcript, context: ChatContext) -> Sequence[Tool]:

@@ -21,7 +21,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.wire.foundry_items import FOUNDRY_TOOLS
-from segue.wire.json_values import JsonObject, json_type_name, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, json_type_name, object_list, object_or_none, string_or_none
 from segue.wire.names import join_name
 from segue.wire.openai_responses.context import ParseContext, parse_arguments
 from segue.wire.openai_responses.parts import parse_image_url
@@ -109,16 +109,12 @@ def _screenshot(item: JsonObject) -> tuple[Block, ...]:
     return () if picture is None else (picture,)
 
 
-def _object_list(value: object) -> list[JsonObject]:
-    return [object_or_none(entry) or {} for entry in cast("list[object]", value)] if isinstance(value, list) else []
-
-
 def _shell_output(item: JsonObject) -> tuple[Block, ...]:
     output = item.get("output")
     if isinstance(output, str):
         return (Text(output),)
     lines: list[str] = []
-    for entry in _object_list(cast("object", output)):
+    for entry in object_list(output):
         lines += [text for key in ("stdout", "stderr") if (text := string_or_none(entry.get(key)))]
         outcome = object_or_none(entry.get("outcome")) or {}
         if outcome.get("type") == "timeout":
@@ -143,7 +139,7 @@ def _found_tools(item: JsonObject) -> tuple[Block, ...]:
 
 def _list_names(item: JsonObject) -> Iterator[str]:
     """Return the names of all tools; those in a namespace have its name before their own."""
-    for entry in _object_list(item.get("tools")):
+    for entry in object_list(item.get("tools")):
         name = string_or_none(entry.get("name"))
         if name is not None and entry.get("type") == "namespace":
             yield from (join_name(name, inner) for inner in _list_names(entry))
@@ -152,9 +148,7 @@ def _list_names(item: JsonObject) -> Iterator[str]:
 
 
 def _text_outputs(item: JsonObject) -> tuple[Block, ...]:
-    return tuple(
-        Text(text) for entry in _object_list(item.get("output")) if (text := string_or_none(entry.get("text")))
-    )
+    return tuple(Text(text) for entry in object_list(item.get("output")) if (text := string_or_none(entry.get("text"))))
 
 
 def _text_output(item: JsonObject) -> tuple[Block, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -13,12 +13,11 @@ from segue.models import Model
 from segue.wire import mixed_body
 from segue.wire.json_values import (
     JsonObject,
-    json_type_name,
+    object_list,
     object_or_none,
     optional_boolean,
     optional_integer,
     optional_object,
-    optional_schema,
     optional_string,
     optional_strings,
     require_object,
@@ -29,9 +28,13 @@ from segue.wire.openai_responses.context import ResponsesContext, ResponsesDiale
 from segue.wire.openai_shared import (
     VENDOR_OPTIONS,
     convert_budget_to_effort,
+    drop_undeclared_choice,
     fit_options_to_model,
+    parse_format,
+    parse_mode,
     parse_vendor_options,
     render_vendor_options,
+    require_mode,
 )
 from segue.wire.options import (
     OptionTypes,
@@ -43,7 +46,6 @@ from segue.wire.options import (
 )
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
-_MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
 _PLAIN_OPTIONS = {
     "parallel": "parallel_tool_calls",
     "temperature": "temperature",
@@ -82,6 +84,7 @@ _MIN_TOKENS = 16
 
 def parse_options(body: Mapping[str, Any], dialect: ResponsesDialect) -> Options:
     text = optional_object(body.get("text"), "text") or {}
+    form = optional_object(text.get("format"), "text.format") or {}
     verbosity = optional_string(text.get("verbosity"), "text.verbosity")
     user_ids = [optional_string(body.get(key), key) for key in ("safety_identifier", "user")]
     validate_options(_OPTION_TYPES, body.get)
@@ -93,29 +96,22 @@ def parse_options(body: Mapping[str, Any], dialect: ResponsesDialect) -> Options
         **plain,
         tool_choice=_parse_choice(body.get("tool_choice")) if foreign is None else foreign.tool_choice,
         reasoning=_parse_reasoning(optional_object(body.get("reasoning"), "reasoning"), dialect),
-        response_format=_parse_format(optional_object(text.get("format"), "text.format")),
+        response_format=parse_format(optional_string(form.get("type"), "text.format.type"), form, "text.format"),
         user=user_ids[0] or user_ids[1],
         vendor_options=parse_vendor_options({**body, "verbosity": verbosity}) if dialect.vendor_options else None,
     )
-
-
-def _parse_mode(value: object) -> ToolChoice | None:
-    return next((ToolChoice(mode) for mode in _MODES if mode == value), None)
 
 
 def _parse_choice(value: object) -> ToolChoice | None:
     if value is None:
         return None
     if isinstance(value, str):
-        mode = _parse_mode(value)
-        if mode is None:
-            raise InputError(f"one of {', '.join(_MODES)}, or an object, was expected", path="tool_choice")
-        return mode
+        return require_mode(value)
     choice = require_object(value, "tool_choice")
     kind = optional_string(choice.get("type"), "tool_choice.type")
     optional_string(choice.get("name"), "tool_choice.name")
     if kind == "allowed_tools":
-        mode = _parse_mode(optional_string(choice.get("mode"), "tool_choice.mode"))
+        mode = parse_mode(optional_string(choice.get("mode"), "tool_choice.mode"))
         return mode and msgspec.structs.replace(mode, allowed=_parse_allowed(choice.get("tools")))
     name = _choice_name(choice)
     return ToolChoice("tool", name) if name else None
@@ -130,46 +126,26 @@ def _choice_name(entry: JsonObject) -> str | None:
 
 
 def _parse_allowed(value: object) -> tuple[str, ...] | None:
-    entries = [object_or_none(item) or {} for item in cast("list[object]", value)] if isinstance(value, list) else []
+    entries = object_list(value)
     return tuple(name for entry in entries if (name := _choice_name(entry))) or None
 
 
 def _parse_reasoning(value: JsonObject | None, dialect: ResponsesDialect) -> Reasoning | None:
     if value is None:
         return None
-    for key in ("effort", "summary", "generate_summary"):
-        option = value.get(key)
-        if option is not None and not isinstance(option, str):
-            raise InputError(f"a string was expected, not {json_type_name(option)}", path=f"reasoning.{key}")
-    raw_effort = value.get("effort")
+    raw_effort, *summaries = (
+        optional_string(value.get(key), f"reasoning.{key}") for key in ("effort", "summary", "generate_summary")
+    )
     effort: Effort | None = next((candidate for candidate in _EFFORTS if candidate == raw_effort), None)
     if raw_effort is not None and effort is None and not dialect.vendor_options:
         # AZF-03: the list of efforts is closed there.
         raise InputError(
             f"unknown effort {raw_effort!r}; expected one of {', '.join(_EFFORTS)}", path="reasoning.effort"
         )
-    visible = bool(value.get("summary") or value.get("generate_summary"))
+    visible = any(summaries)
     if effort is None and not visible:
         return None
     return Reasoning(enabled=False if effort == "none" else None, effort=effort, visible=visible)
-
-
-def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
-    optional_string((value or {}).get("type"), "text.format.type")
-    match value:
-        case {"type": "text"}:
-            return ResponseFormat("text")
-        case {"type": "json_object"}:
-            return ResponseFormat("json")
-        case {"type": "json_schema"}:
-            return ResponseFormat(
-                "schema",
-                optional_schema(value.get("schema"), "text.format.schema"),
-                optional_string(value.get("name"), "text.format.name"),
-                optional_boolean(value.get("strict"), "text.format.strict"),
-            )
-        case _:
-            return None
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
@@ -178,11 +154,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 def fit_options(options: Options, model: Model, declared: frozenset[str], context: ResponsesContext) -> Options:
     """Change options of another API to those that the target accepts; report each change."""
     report = context.report
-    if not declared:
-        options = drop_options(options, report, "no tools are declared", "tool_choice", "parallel")
-    choice = options.tool_choice
-    if choice is not None and choice.mode == "tool" and choice.name not in declared:
-        options = drop_options(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    options = drop_undeclared_choice(options, declared, report)
     options = drop_options(options, report, f"{context.dialect.name} has no such option", *_UNSUPPORTED_OPTIONS)
     if options.max_tokens is not None and options.max_tokens < _MIN_TOKENS:
         report.add("adjusted", f"`max_output_tokens` raised to {_MIN_TOKENS}, the minimum", subject="max_tokens")

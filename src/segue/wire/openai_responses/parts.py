@@ -23,6 +23,7 @@ from segue.wire.json_values import (
     optional_string,
     require_list,
     require_object,
+    require_string,
     string_or_none,
 )
 from segue.wire.media import add_extension, report_dropped_name, report_unsupported
@@ -83,9 +84,15 @@ def _parse_part(part: JsonObject, side: _Side, dialect: ResponsesDialect) -> Blo
     if not isinstance(kind, str):
         raise InputError(f"a part's `type` must be a string, not {json_type_name(kind)}", path="type")
     if kind in _TEXT_PART_TYPES:
-        return Text(_parse_text(part, "text"), native=Native(dialect.name, part, kind == _TEXT_TYPES[side]))
+        return Text(
+            require_string(part.get("text"), "text"), native=Native(dialect.name, part, kind == _TEXT_TYPES[side])
+        )
     if kind == "refusal":
-        return Text(_parse_text(part, "refusal"), refusal=True, native=Native(dialect.name, part, side == "output"))
+        return Text(
+            require_string(part.get("refusal"), "refusal"),
+            refusal=True,
+            native=Native(dialect.name, part, side == "output"),
+        )
     text = string_or_none(part.get("text")) or ""
     unknown = dialect.accepts_part is not None and not dialect.accepts_part(part)
     media = _parse_media(kind, part, dialect)
@@ -93,13 +100,6 @@ def _parse_part(part: JsonObject, side: _Side, dialect: ResponsesDialect) -> Blo
         media = msgspec.structs.replace(media, native=Native(dialect.name, part, intact=False))
     refused = kind in _REJECTED_TYPES or (side == "output" and kind in _UNLISTED_TYPES) or unknown
     return media or Opaque(kind, text=text, native=Native(dialect.name, part, not refused))
-
-
-def _parse_text(part: JsonObject, key: str) -> str:
-    text = part.get(key)
-    if not isinstance(text, str):
-        raise InputError(f"a string was expected, not {json_type_name(text)}", path=key)
-    return text
 
 
 def _parse_media(kind: str, part: JsonObject, dialect: ResponsesDialect) -> Media | None:

@@ -47,7 +47,7 @@ from segue.wire.openai_responses.tools import (
     project_tools,
     render_tools,
 )
-from segue.wire.openai_shared import is_openai_native
+from segue.wire.openai_shared import find_custom_names, is_openai_native
 from segue.wire.schema import render_format_schema, rules
 
 BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_response_id", "conversation"}
@@ -221,7 +221,7 @@ def render_request(transcript: Transcript, render_context: RenderContext, dialec
         form = render_format_schema(options.response_format, rules.OPENAI, context.report, strict=rules.OPENAI_STRICT)
         options = msgspec.structs.replace(options, response_format=form)
     options = fit_options(options, parse_model(transcript.rules_model), declared, context)
-    rendered = render_options(options, dialect, context.project_name, _custom_names(transcript.tools), {})
+    rendered = render_options(options, dialect, context.project_name, find_custom_names(transcript.tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     instructions = _render_instructions(transcript.system)
     if instructions:
@@ -246,10 +246,6 @@ def _wrap_part(entry: object) -> object:
             return {"role": "system", "content": [entry]}
         case _:
             return entry
-
-
-def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
-    return frozenset(tool.name for tool in tools if tool.kind == "custom")
 
 
 def _repair_choice(body: JsonObject, transcript: Transcript, context: ResponsesContext) -> None:
@@ -333,7 +329,7 @@ def _replace_list(body: JsonObject, key: str, items: list[Any]) -> None:
 def _merge_options(transcript: Transcript, original: Mapping[str, Any], context: ResponsesContext) -> JsonObject:
     request = transcript.request
     declared = frozenset(tool.name for tool in request.tools if tool.kind != "hosted")
-    custom = _custom_names(request.tools)
+    custom = find_custom_names(request.tools)
     options = transcript.options
     if transcript.model != request.model:
         all_names = declared | {tool.name for tool in request.tools}

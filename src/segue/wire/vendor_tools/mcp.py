@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, drop_none, object_or_none, string_or_none
 
 # Restrictions of the tools that may be called: where a target has no field for them, the server is not declared.
 RESTRICTIONS = ("allowed_tools", "denied_tools")
 _BEARER = "Bearer "
-
-
-def _without_none(**options: Any) -> JsonObject:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _string_list(value: object) -> list[str] | None:
@@ -56,7 +52,7 @@ def parse_openai_server(members: JsonObject) -> JsonObject | None:
         allowed = [name for name in without_approval if allowed is None or name in allowed]
     if allowed == []:
         return None
-    options = _without_none(
+    options = drop_none(
         label=label,
         url=url,
         authorization=string_or_none(members.get("authorization")),
@@ -78,7 +74,7 @@ def _tools_without_approval(approval: object) -> list[str] | None:
 def render_openai_server(options: JsonObject) -> JsonObject | None:
     if "denied_tools" in options:
         return None
-    members = _without_none(
+    members = drop_none(
         server_label=options["label"],
         server_url=options["url"],
         server_description=options.get("server_description"),
@@ -114,7 +110,7 @@ def parse_anthropic_server(members: JsonObject) -> JsonObject | None:
         denied = [name for name, config in configs.items() if config.get("enabled") is False] or None
     if allowed == []:
         return None
-    return _without_none(
+    return drop_none(
         label=label,
         url=url,
         authorization=string_or_none(server.get("authorization_token")),
@@ -126,16 +122,14 @@ def parse_anthropic_server(members: JsonObject) -> JsonObject | None:
 
 def render_anthropic_server(options: JsonObject) -> JsonObject:
     toolset: JsonObject = {"mcp_server_name": options["label"]}
-    default = _without_none(
-        enabled=False if "allowed_tools" in options else None, defer_loading=options.get("deferred")
-    )
+    default = drop_none(enabled=False if "allowed_tools" in options else None, defer_loading=options.get("deferred"))
     if default:
         toolset["default_config"] = default
     configs = {name: {"enabled": True} for name in options.get("allowed_tools", ())}
     configs |= {name: {"enabled": False} for name in options.get("denied_tools", ())}
     if configs:
         toolset["configs"] = configs
-    server = _without_none(
+    server = drop_none(
         type="url", name=options["label"], url=options["url"], authorization_token=options.get("authorization")
     )
     return {**toolset, "server": server}
@@ -152,9 +146,7 @@ def parse_gemini_server(members: JsonObject) -> JsonObject | None:
     if url is None:
         return None
     label = string_or_none(server.get("name"))
-    return _extract_token(
-        _without_none(label=label or "mcp", url=url, headers=_string_headers(transport.get("headers")))
-    )
+    return _extract_token(drop_none(label=label or "mcp", url=url, headers=_string_headers(transport.get("headers"))))
 
 
 def render_gemini_server(options: JsonObject) -> JsonObject | None:
