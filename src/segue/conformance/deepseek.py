@@ -105,7 +105,6 @@ def _describe_reasoning(message: Message) -> str:
     return type_name(message.data["reasoning_content"]) if "reasoning_content" in message.data else "missing"
 
 
-# DS-01
 @_table.rule("DS-01", applies_to=V3)
 def reasoning_in_current_exchange(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, the messages with calls since the last user message have reasoning_content."""
@@ -118,7 +117,6 @@ def reasoning_in_current_exchange(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.reasoning_content", f"{reason}: it is {_describe_reasoning(message)}")
 
 
-# DS-02
 @_table.rule("DS-02", applies_to=V4)
 def reasoning_passed_back(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, assistant messages have reasoning_content; without calls in the exchange this is a risk."""
@@ -136,7 +134,6 @@ def reasoning_passed_back(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(where, f"{reason}: it is {_describe_reasoning(message)}{assumed}", severity)
 
 
-# DS-04
 @_table.rule("DS-04", applies_to=R1)
 def no_reasoning_content(request: ChatRequest) -> Iterator[Problem]:
     """R1 rejects reasoning_content in the messages."""
@@ -145,7 +142,6 @@ def no_reasoning_content(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.reasoning_content", "R1 rejects reasoning_content in messages")
 
 
-# DS-05
 @_table.rule("DS-05")
 def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Every tool call has a tool message with its result before any other message."""
@@ -153,7 +149,6 @@ def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     return openai_chat.check_calls_answered(request, reason)
 
 
-# DS-06
 @_table.rule("DS-06")
 def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A tool message has the id of a call in the assistant message before it."""
@@ -161,7 +156,6 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     return openai_chat.check_results_match(request, reason)
 
 
-# DS-07
 @_table.rule("DS-07", applies_to=R1)
 def roles_alternate(request: ChatRequest) -> Iterator[Problem]:
     """R1 rejects two user or two assistant messages in a row."""
@@ -171,7 +165,6 @@ def roles_alternate(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(message.path, f"{reason} (messages[{before.index}] and messages[{message.index}])")
 
 
-# DS-08
 @_table.rule("DS-08")
 def last_role(request: ChatRequest) -> Iterator[Problem]:
     """The last message has the role user or tool, or is an assistant message with prefix."""
@@ -186,7 +179,6 @@ def last_role(request: ChatRequest) -> Iterator[Problem]:
     yield Problem(last.path, f"{reason}; its role is {quote(last.role)}", severity)
 
 
-# DS-09
 @_table.rule("DS-09")
 def no_forced_tool(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, tool_choice can't force a tool."""
@@ -199,7 +191,6 @@ def no_forced_tool(request: ChatRequest) -> Iterator[Problem]:
     )
 
 
-# DS-10
 @_table.rule("DS-10")
 def names_valid(request: ChatRequest) -> Iterator[Problem]:
     """Names of functions are 1 to 64 letters, digits, `_` or `-`."""
@@ -222,7 +213,6 @@ def _check_name(path: str, name: object) -> Iterator[Problem]:
         yield Problem(path, f"the name is {seen}. {expected}")
 
 
-# OAI-CHAT-16
 @_table.rule("OAI-CHAT-16")
 def tools_within_limits(request: ChatRequest) -> Iterator[Problem]:
     """tools, if present, is a list with 1 to 128 entries."""
@@ -236,7 +226,6 @@ def tools_within_limits(request: ChatRequest) -> Iterator[Problem]:
         yield Problem("tools", f"{len(declared)} tools; at most {_MOST_TOOLS} are allowed")
 
 
-# OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
 def functions_only(request: ChatRequest) -> Iterator[Problem]:
     """Calls and tools are function tools; custom tools exist only at OpenAI."""
@@ -245,7 +234,6 @@ def functions_only(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(path, seen, "risk" if found_type is None else None)
 
 
-# DS-12
 @_table.rule("DS-12", is_general=True)
 def types_valid(request: ChatRequest) -> Iterator[Problem]:
     """Members and options have the types of the API, and the role of a message is known."""

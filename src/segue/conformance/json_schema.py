@@ -53,19 +53,11 @@ def _is_type(value: object) -> bool:
     return _is_unique_strings(value) and is_list(value) and bool(value) and all(name in _TYPES for name in value)
 
 
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
-
-
 _Test = tuple[Callable[[object], bool], str]
 _NUMBER: _Test = (_is_number, "a number")
 _COUNT: _Test = (_is_count, "a whole number of at least 0")
-_STRING: _Test = (_is_string, "a string")
-_BOOL: _Test = (_is_bool, "a boolean")
+_STRING: _Test = (lambda value: isinstance(value, str), "a string")
+_BOOL: _Test = (lambda value: isinstance(value, bool), "a boolean")
 _LIST: _Test = (is_list, "a list")
 
 _KEYWORD_TESTS: Mapping[str, _Test] = {

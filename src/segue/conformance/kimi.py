@@ -58,7 +58,6 @@ K2 = ModelFilter("the K2 generation, and names without a version", lambda model:
 K3 = ModelFilter("K3 and newer", _is_k3)
 
 
-# KIM-01
 @_table.rule("KIM-01")
 def call_has_id(request: ChatRequest) -> Iterator[Problem]:
     """Every call has an id that is a non-empty string."""
@@ -67,7 +66,6 @@ def call_has_id(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.id", f"the id is {type_name(call.id)}; a non-empty string is expected")
 
 
-# KIM-01
 @_table.rule("KIM-01", severity="risk", applies_to=K2)
 def call_id_native(request: ChatRequest) -> Iterator[Problem]:
     """K2 was trained on ids like functions.{name}:{index} or {name}:{index}; other ids garble its output."""
@@ -81,7 +79,6 @@ def call_id_native(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.id", f"{seen}; 'functions.{name}:0' with a running index is expected")
 
 
-# KIM-02
 @_table.rule("KIM-02")
 def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Every tool call has a tool message with its result before any other message."""
@@ -105,7 +102,6 @@ def _find_unanswered_by_order(request: ChatRequest) -> Iterator[Call]:
         yield from without[-missing:] if missing > 0 else ()
 
 
-# KIM-02
 @_table.rule("KIM-02")
 def no_legacy_function_call(request: ChatRequest) -> Iterator[Problem]:
     """The legacy `function_call` has no id that a result could refer to."""
@@ -116,7 +112,6 @@ def no_legacy_function_call(request: ChatRequest) -> Iterator[Problem]:
             )
 
 
-# OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
 def no_custom_tools(request: ChatRequest) -> Iterator[Problem]:
     """Kimi supports function tools and its own built-in ones; custom tools exist only at OpenAI."""
@@ -129,7 +124,6 @@ def no_custom_tools(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"tools[{tool.index}].type", "a custom tool; Kimi supports function tools only")
 
 
-# OAI-CHAT-08
 @_table.rule("OAI-CHAT-08")
 def names_begin_with_letter(request: ChatRequest) -> Iterator[Problem]:
     """The name of a declared function begins with a letter; for replayed names this is not documented."""
@@ -140,7 +134,6 @@ def names_begin_with_letter(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{path}.name", f"function name {quote(name)} is invalid, must start with a letter")
 
 
-# KIM-03
 @_table.rule("KIM-03")
 def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A tool message has the id of a call in the message before it; the legacy role `function` has no id."""
@@ -162,7 +155,6 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{result.path}.tool_call_id", f"{seen} is not the id of a call in the message before")
 
 
-# KIM-04
 @_table.rule("KIM-04")
 def reasoning_with_calls(request: ChatRequest) -> Iterator[Problem]:
     """With thinking on, every assistant message with calls has reasoning_content."""
@@ -187,7 +179,6 @@ def _is_thinking(request: ChatRequest) -> bool:
     return request.model.reasons_by_default
 
 
-# KIM-05
 @_table.rule("KIM-05")
 def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
     """An assistant message has content or calls."""
@@ -197,7 +188,6 @@ def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.content", f"content is {seen} and there are no tool_calls")
 
 
-# KIM-06
 @_table.rule("KIM-06")
 def no_empty_part(request: ChatRequest) -> Iterator[Problem]:
     """A text part is not empty, not even in a message with calls."""
@@ -207,7 +197,6 @@ def no_empty_part(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(f"{path}.text", f"the text is {type_name(part.get('text'))}; drop the part")
 
 
-# KIM-08
 @_table.rule("KIM-08", applies_to=K3)
 def result_name_resolvable(request: ChatRequest) -> Iterator[Problem]:
     """K3 pairs results with calls by position, so a surplus result needs the name of its tool."""
@@ -229,7 +218,6 @@ def _is_unresolvable(turn: Turn, position: int, result: Result) -> bool:
     return position >= len(turn.calls) and not _has_tool_name(result)
 
 
-# KIM-09
 @_table.rule("KIM-09", is_general=True)
 def types_valid(request: ChatRequest) -> Iterator[Problem]:
     """Members and options have the types of the API, and the role of a message is known."""

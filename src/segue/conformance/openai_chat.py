@@ -71,7 +71,6 @@ GPT_5_2 = ModelFilter("OpenAI's gpt-5.2 and newer", _separates_effort)
 _table: RuleTable[ChatRequest] = RuleTable()
 
 
-# OAI-CHAT-01
 @_table.rule("OAI-CHAT-01")
 def call_has_id(request: ChatRequest) -> Iterator[Problem]:
     """Every call has an id that is a non-empty string."""
@@ -83,7 +82,6 @@ def call_has_id(request: ChatRequest) -> Iterator[Problem]:
             )
 
 
-# OAI-CHAT-01
 @_table.rule("OAI-CHAT-01")
 def call_id_short(request: ChatRequest) -> Iterator[Problem]:
     """The id of a call has at most 40 characters."""
@@ -93,7 +91,6 @@ def call_id_short(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.id", f"{seen}; at most {_LONGEST_ID} are allowed")
 
 
-# OAI-CHAT-03
 @_table.rule("OAI-CHAT-03")
 def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Every tool call has a tool message with its result before any other message."""
@@ -132,7 +129,6 @@ def find_unanswered_calls(request: ChatRequest) -> Iterator[Call]:
         yield from (call for call in turn.calls if has_text(call.id) and call.id not in answered)
 
 
-# OAI-CHAT-04
 @_table.rule("OAI-CHAT-04")
 def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A tool message has the id of a call in the assistant message before it."""
@@ -153,7 +149,6 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(f"{result.path}.tool_call_id", seen)
 
 
-# OAI-CHAT-05
 @_table.rule("OAI-CHAT-05")
 def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
     """No two tool messages after one assistant message have the same tool_call_id."""
@@ -168,7 +163,6 @@ def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(f"{result.path}.tool_call_id", seen)
 
 
-# OAI-CHAT-06
 @_table.rule("OAI-CHAT-06")
 def ids_unique_in_turn(request: ChatRequest) -> Iterator[Problem]:
     """The calls of one assistant message have different ids."""
@@ -183,7 +177,6 @@ def ids_unique_in_turn(request: ChatRequest) -> Iterator[Problem]:
                 seen.add(call.id)
 
 
-# OAI-CHAT-06
 @_table.rule("OAI-CHAT-06", severity="risk")
 def ids_unique_in_conversation(request: ChatRequest) -> Iterator[Problem]:
     """No call has the id of a call in an earlier message; OpenAI accepts it, other servers pair the results wrongly."""
@@ -194,7 +187,6 @@ def ids_unique_in_conversation(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.id", seen)
 
 
-# OAI-CHAT-07
 @_table.rule("OAI-CHAT-07")
 def calls_not_empty(request: ChatRequest) -> Iterator[Problem]:
     """tool_calls, where present, is a list with at least one entry."""
@@ -210,7 +202,6 @@ def calls_not_empty(request: ChatRequest) -> Iterator[Problem]:
             )
 
 
-# OAI-CHAT-08
 @_table.rule("OAI-CHAT-08")
 def names_valid(request: ChatRequest) -> Iterator[Problem]:
     """Function names, declared and replayed, are 1 to 64 letters, digits, `_` or `-`."""
@@ -244,7 +235,6 @@ def _check_name(path: str, name: object, model: Model) -> Iterator[Problem]:
         yield Problem(path, f"the name {quote(name)} has characters other than letters, digits, '_' and '-'", severity)
 
 
-# OAI-CHAT-09
 @_table.rule("OAI-CHAT-09")
 def replayed_name_present(request: ChatRequest) -> Iterator[Problem]:
     """A replayed call has a function name."""
@@ -254,7 +244,6 @@ def replayed_name_present(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.function.name", f"the name is {seen}; a non-empty string is expected")
 
 
-# OAI-CHAT-10
 @_table.rule("OAI-CHAT-10")
 def arguments_are_strings(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is a JSON string, not the decoded value."""
@@ -267,14 +256,12 @@ def arguments_are_strings(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.function.arguments", f"arguments is {seen}; a JSON string is expected")
 
 
-# COMP-09
 @_table.rule("COMP-09", applies_to=MINIMAX)
 def minimax_arguments(request: ChatRequest) -> Iterator[Problem]:
     """For MiniMax, function.arguments is valid JSON."""
     yield from check_json_arguments(request, "invalid function arguments json string (2013)", allow_empty=False)
 
 
-# OAI-CHAT-11
 @_table.rule("OAI-CHAT-11")
 def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
     """Assistant content is null only with calls, a refusal or audio; a content list has at least one part."""
@@ -286,7 +273,6 @@ def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
         yield from _check_has_parts(message)
 
 
-# OAI-CHAT-11
 @_table.rule("OAI-CHAT-11")
 def others_have_content(request: ChatRequest) -> Iterator[Problem]:
     """Tool, user and system messages have content; a content list has at least one part."""
@@ -303,7 +289,6 @@ def _check_has_parts(message: Message) -> Iterator[Problem]:
         yield Problem(f"{message.path}.content", "content is an empty list; at least one part is expected")
 
 
-# OAI-CHAT-11
 @_table.rule("OAI-CHAT-11", applies_to=WITHOUT_AUDIO)
 def audio_supported(request: ChatRequest) -> Iterator[Problem]:
     """Only models with audio in their name accept input_audio parts."""
@@ -315,7 +300,6 @@ def audio_supported(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(path, f"{seen}: {request.model.name} does not support input_audio")
 
 
-# OAI-CHAT-12
 @_table.rule("OAI-CHAT-12")
 def results_are_text(request: ChatRequest) -> Iterator[Problem]:
     """The content of a tool message is a string or text parts."""
@@ -328,7 +312,6 @@ def results_are_text(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(path, f"{seen}; tool messages hold text only; put media into a later user message")
 
 
-# OAI-CHAT-13
 @_table.rule("OAI-CHAT-13", severity="risk")
 def no_error_flag(request: ChatRequest) -> Iterator[Problem]:
     """Tool messages have no is_error."""
@@ -337,7 +320,6 @@ def no_error_flag(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.is_error", "this API has no is_error; put the error into the content")
 
 
-# OAI-CHAT-15
 @_table.rule("OAI-CHAT-15")
 def no_system_among_results(request: ChatRequest) -> Iterator[Problem]:
     """No system or developer message is between a call and its result."""
@@ -347,7 +329,6 @@ def no_system_among_results(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(message.path, f"a {message.role} message is between the tool results of {opener}")
 
 
-# OAI-CHAT-15
 @_table.rule("OAI-CHAT-15", applies_to=FIRST_O1)
 def system_role_supported(request: ChatRequest) -> Iterator[Problem]:
     """The first models of the o family accept neither the role system nor developer."""
@@ -357,7 +338,6 @@ def system_role_supported(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(path, f"Unsupported value: '{path}' does not support {quote(message.role)} with this model.")
 
 
-# OAI-CHAT-16
 @_table.rule("OAI-CHAT-16")
 def tools_within_limits(request: ChatRequest) -> Iterator[Problem]:
     """At most 128 tools are declared, with descriptions of at most 1024 characters."""
@@ -374,7 +354,6 @@ def tools_within_limits(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{path}.description", f"{seen}; at most {_LONGEST_DESCRIPTION} are allowed")
 
 
-# OAI-CHAT-17
 @_table.rule("OAI-CHAT-17", applies_to=GPT_5_2)
 def no_effort_with_functions(request: ChatRequest) -> Iterator[Problem]:
     """Function tools are accepted here only with the reasoning_effort none, before 5.6 also without one.
@@ -391,7 +370,6 @@ def no_effort_with_functions(request: ChatRequest) -> Iterator[Problem]:
     )
 
 
-# OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
 def call_type_known(request: ChatRequest) -> Iterator[Problem]:
     """A call has the type function, or the type custom with a name and a string input."""
@@ -412,7 +390,6 @@ def call_type_known(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.type", seen, severity)
 
 
-# OAI-CHAT-22
 @_table.rule("OAI-CHAT-22", severity="risk")
 def no_unknown_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only documented keys; some deployments reject others."""
@@ -428,7 +405,6 @@ def no_unknown_keys(request: ChatRequest) -> Iterator[Problem]:
                 )
 
 
-# OAI-CHAT-23
 @_table.rule("OAI-CHAT-23", is_general=True)
 def types_valid(request: ChatRequest) -> Iterator[Problem]:
     """Members and options have the types of the API, and the role of a message is known."""
@@ -438,14 +414,12 @@ def types_valid(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(problem.path, problem.message, "risk") if may_be_text else problem
 
 
-# OAI-CHAT-23
 @_table.rule("OAI-CHAT-23")
 def options_in_range(request: ChatRequest) -> Iterator[Problem]:
     """Numbers are in the range of the published schema: temperature 0 to 2, top_p 0 to 1, penalties -2 to 2."""
     return find_range_problems(SPEC, request.body)
 
 
-# OAI-CHAT-23
 @_table.rule("OAI-CHAT-23", applies_to=WITHOUT_SEARCH)
 def search_supported(request: ChatRequest) -> Iterator[Problem]:
     """Only models with search in their name accept web_search_options."""

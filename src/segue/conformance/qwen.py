@@ -47,7 +47,6 @@ _PARSER = Parser(integral_floats=None)
 _table: RuleTable[ChatRequest] = RuleTable()
 
 
-# QWEN-01
 @_table.rule("QWEN-01")
 def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Every tool call has a tool message with its result before any other message."""
@@ -57,7 +56,6 @@ def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     return openai_chat.check_calls_answered(request, reason)
 
 
-# QWEN-02
 @_table.rule("QWEN-02")
 def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A tool message has the id of a call in the assistant message before it."""
@@ -65,7 +63,6 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     return openai_chat.check_results_match(request, reason)
 
 
-# QWEN-03
 @_table.rule("QWEN-03")
 def arguments_are_an_object(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is a string with a JSON object."""
@@ -86,7 +83,6 @@ def arguments_are_an_object(request: ChatRequest) -> Iterator[Problem]:
         )
 
 
-# QWEN-04
 @_table.rule("QWEN-04")
 def has_user_message(request: ChatRequest) -> Iterator[Problem]:
     """At least one message has the role user."""
@@ -94,7 +90,6 @@ def has_user_message(request: ChatRequest) -> Iterator[Problem]:
         yield Problem("messages", "The input messages do not contain elements with the role of user")
 
 
-# OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
 def functions_only(request: ChatRequest) -> Iterator[Problem]:
     """Calls and tools are function tools; custom tools exist only at OpenAI."""
@@ -103,7 +98,6 @@ def functions_only(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(path, seen, "risk" if found_type is None else None)
 
 
-# QWEN-06
 @_table.rule("QWEN-06", is_general=True)
 def types_valid(request: ChatRequest) -> Iterator[Problem]:
     """Members and options have the types of the API, and the role of a message is known."""

@@ -48,11 +48,7 @@ class ModelFilter(msgspec.Struct, frozen=True):
     matches: Callable[[Model], bool]
 
 
-def _matches_every_model(_: Model) -> bool:
-    return True
-
-
-EVERY_MODEL = ModelFilter("every model", _matches_every_model)
+EVERY_MODEL = ModelFilter("every model", lambda _: True)
 
 
 class Rule(msgspec.Struct, Generic[R], frozen=True):

@@ -14,11 +14,6 @@ from segue.canonical.blocks import Text
 from segue.canonical.placeholders import REMOVED
 from segue.render.ranges import BodyRange
 
-
-def _plain_text_kind(_block: Text) -> str:
-    return "text"
-
-
 FilePlace: TypeAlias = tuple[Literal["message", "result"], str]
 """A place and the kind of media in it."""
 
@@ -171,7 +166,7 @@ class Constraints(Struct, frozen=True):
     """Where media of this kind may not be given by a file id, also same-API."""
     media_needs_text: frozenset[str] = frozenset()
     """Media that need text in the same message."""
-    unchanged_text_kind: Callable[[Text], str] = _plain_text_kind
+    unchanged_text_kind: Callable[[Text], str] = lambda _block: "text"
     """The kind of content that an unchanged same-API text is sent as, such as `text` or `citationsContent`."""
     file_id_kinds: frozenset[str] = frozenset()
     """Kinds of media that may be given by a file id of one of the APIs in `file_id_apis`."""

@@ -32,7 +32,6 @@ def _is_ambiguous(summaries: list[Block]) -> bool:
     return len(summaries) > 1 and any(map(_is_signed, summaries))
 
 
-# ANT-43
 @table.rule("ANT-43")
 def one_summary(request: AnthropicRequest) -> Iterator[Problem]:
     """Beside a signed compaction block no other block has content; of unsigned ones the last counts."""
@@ -42,7 +41,6 @@ def one_summary(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(block.path, f"{summaries[-1].path} is a newer compaction block; send only that one")
 
 
-# ANT-44
 @table.rule("ANT-44")
 def summary_first(request: AnthropicRequest) -> Iterator[Problem]:
     """A signed compaction block is the first block of the first message; none is in a system message."""
@@ -55,7 +53,6 @@ def summary_first(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(block.path, "messages are in front of the signed compaction block, which replaces them")
 
 
-# ANT-45
 @table.rule("ANT-45")
 def summary_as_returned(request: AnthropicRequest) -> Iterator[Problem]:
     """The signature of a compaction block is the one that the server returned with it."""
@@ -71,7 +68,6 @@ def summary_as_returned(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(path, f"{seen}, so it is probably not from this provider; send the summary as text", "risk")
 
 
-# ANT-46
 @table.rule("ANT-46")
 def summary_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The content of a compaction block is a string that is not empty, or null; its opaque fields are strings."""
@@ -98,7 +94,6 @@ def _output_config(request: AnthropicRequest) -> Mapping[str, object]:
     return config if is_object(config) else {}
 
 
-# ANT-47
 @table.rule("ANT-47")
 def on_demand_alone(request: AnthropicRequest) -> Iterator[Problem]:
     """A compaction request has no context_management, stop_sequences, output format or forced tool.
@@ -122,7 +117,6 @@ def on_demand_alone(request: AnthropicRequest) -> Iterator[Problem]:
         yield Problem("tool_choice.type", f"tool_choice {quote(choice['type'])} can't be used together with compaction")
 
 
-# ANT-48
 @table.rule("ANT-48")
 def on_demand_after_turn(request: AnthropicRequest) -> Iterator[Problem]:
     """A compaction request does not end on calls without results."""
@@ -137,7 +131,6 @@ def on_demand_after_turn(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(block.path, f"the {block.type} {quote(block.id)} has no result yet; send it first")
 
 
-# ANT-49
 @table.rule("ANT-49")
 def on_demand_has_content(request: AnthropicRequest) -> Iterator[Problem]:
     """A compaction request has content of the user or the assistant, or a summary."""
@@ -157,7 +150,6 @@ def _edits(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object
             yield f"context_management.edits[{index}]", edit
 
 
-# ANT-52
 @table.rule("ANT-52")
 def threshold_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The trigger of compact_20260112 is 50,000 input tokens or more."""
@@ -168,7 +160,6 @@ def threshold_valid(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{path}.trigger.value", f"value is {value}; {MIN_TRIGGER} or more is expected")
 
 
-# ANT-52
 @table.rule("ANT-52", severity="risk")
 def threshold_without_signed_block(request: AnthropicRequest) -> Iterator[Problem]:
     """compact_20260112 does not run on a request with a signed compaction block."""

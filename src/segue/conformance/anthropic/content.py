@@ -45,7 +45,6 @@ _MESSAGE_KEYS = frozenset({"role", "content"})
 _IN_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
 
 
-# ANT-11
 @table.rule("ANT-11")
 def input_is_object(request: AnthropicRequest) -> Iterator[Problem]:
     """The input of a tool call is an object."""
@@ -56,7 +55,6 @@ def input_is_object(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{block.path}.input", f"input is {seen}; an object is expected")
 
 
-# ANT-12
 @table.rule("ANT-12")
 def keys_known(request: AnthropicRequest) -> Iterator[Problem]:
     """Blocks have a type and only the keys of that type."""
@@ -89,7 +87,6 @@ def _all_blocks(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, o
             yield f"system[{position}]", entry
 
 
-# ANT-13
 @table.rule("ANT-13")
 def no_empty_text(request: AnthropicRequest) -> Iterator[Problem]:
     """Text blocks are not empty, not even next to a call or inside a result."""
@@ -107,7 +104,6 @@ def _check_text(path: str, data: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem(f"{path}.text", f"the text is {type_name(text)}; a text block must not be empty")
 
 
-# ANT-14
 @table.rule("ANT-14")
 def not_only_blank(request: AnthropicRequest) -> Iterator[Problem]:
     """A message is not only white space."""
@@ -117,7 +113,6 @@ def not_only_blank(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.content", "the message is only white space")
 
 
-# ANT-15
 @table.rule("ANT-15")
 def user_has_content(request: AnthropicRequest) -> Iterator[Problem]:
     """User content is not empty."""
@@ -127,7 +122,6 @@ def user_has_content(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.content", f"content is {seen}; a user message needs content")
 
 
-# ANT-16
 @table.rule("ANT-16", severity="risk")
 def assistant_has_content(request: AnthropicRequest) -> Iterator[Problem]:
     """Assistant content is not empty, except at the end; older deployments (until early 2026) reject it."""
@@ -142,7 +136,6 @@ def assistant_has_content(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.content", f"content is {seen}; older deployments reject it")
 
 
-# ANT-18
 @table.rule("ANT-18")
 def result_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """A tool_result holds a string or text, image, document, search_result and tool_reference blocks.
@@ -173,7 +166,6 @@ def _check_result_entries(block: Block, *, error: bool) -> Iterator[Problem]:
             yield Problem(path, f"this {entry_type} block is in a result with is_error; error results hold text only")
 
 
-# ANT-19
 @table.rule("ANT-19")
 def system_not_blank(request: AnthropicRequest) -> Iterator[Problem]:
     """The system prompt is absent, the empty string, or has no blank block."""
@@ -198,7 +190,6 @@ def system_not_blank(request: AnthropicRequest) -> Iterator[Problem]:
                 yield Problem(f"system[{position}].text", f"the text is {seen}; a text block must not be blank")
 
 
-# ANT-20
 @table.rule("ANT-20")
 def roles_known(request: AnthropicRequest) -> Iterator[Problem]:
     """Messages have the role user or assistant; only the newest API accepts the role system."""
@@ -210,7 +201,6 @@ def roles_known(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.role", f"the role is {quote(message.role)}; user or assistant is expected")
 
 
-# ANT-32
 @table.rule("ANT-32")
 def search_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The encrypted_content of a web_search_result is the string that the server returned."""
@@ -222,7 +212,6 @@ def search_content_valid(request: AnthropicRequest) -> Iterator[Problem]:
             )
 
 
-# ANT-33
 @table.rule("ANT-33")
 def search_content_present(request: AnthropicRequest) -> Iterator[Problem]:
     """A web_search_result has its encrypted_content."""

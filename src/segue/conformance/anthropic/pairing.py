@@ -29,7 +29,6 @@ def _results(message: MergedMessage) -> list[Block]:
     return [block for block in message.blocks if block.type == "tool_result"]
 
 
-# ANT-01
 @table.rule("ANT-01")
 def client_ids_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """tool_use.id and tool_result.tool_use_id are letters, digits, `_` and `-`."""
@@ -44,7 +43,6 @@ def client_ids_valid(request: AnthropicRequest) -> Iterator[Problem]:
                 yield Problem(f"{block.path}.{key}", seen)
 
 
-# ANT-02
 @table.rule("ANT-02")
 def server_ids_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The id of a server_tool_use is `srvtoolu_` and letters, digits or `_`."""
@@ -53,7 +51,6 @@ def server_ids_valid(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{block.path}.id", f"the id is {quote(block.id)}; 'srvtoolu_' and letters are expected")
 
 
-# ANT-03
 @table.rule("ANT-03")
 def ids_unique(request: AnthropicRequest) -> Iterator[Problem]:
     """No two tool_use blocks of an assistant turn have the same id; in different turns it is a risk."""
@@ -114,7 +111,6 @@ def results_first(request: AnthropicRequest) -> Iterator[Problem]:
                     )
 
 
-# ANT-07
 @table.rule("ANT-07")
 def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
     """A tool_result is in a user message and has the id of a tool_use in the assistant message before."""
@@ -134,7 +130,6 @@ def results_match_calls(request: AnthropicRequest) -> Iterator[Problem]:
                 yield Problem(block.path, f"the message before has no tool_use with the id {quote(name)}")
 
 
-# ANT-08
 @table.rule("ANT-08")
 def one_result_per_call(request: AnthropicRequest) -> Iterator[Problem]:
     """A call has one tool_result."""
@@ -146,7 +141,6 @@ def one_result_per_call(request: AnthropicRequest) -> Iterator[Problem]:
                 yield Problem(block.path, f"{quote(name)} already has a result in {first[name]}")
 
 
-# ANT-09
 @table.rule("ANT-09")
 def server_results_follow_calls(request: AnthropicRequest) -> Iterator[Problem]:
     """The result of a server tool follows its server_tool_use in assistant content.
@@ -161,7 +155,6 @@ def server_results_follow_calls(request: AnthropicRequest) -> Iterator[Problem]:
         yield Problem(block.path, seen)
 
 
-# ANT-09
 @table.rule("ANT-09")
 def server_calls_have_results(request: AnthropicRequest) -> Iterator[Problem]:
     """A server_tool_use has its result before the user writes again.
@@ -185,7 +178,6 @@ def server_calls_have_results(request: AnthropicRequest) -> Iterator[Problem]:
             ]
 
 
-# ANT-10
 @table.rule("ANT-10")
 def mcp_blocks_in_assistant(request: AnthropicRequest) -> Iterator[Problem]:
     """Calls of MCP tools and their results are in assistant messages; they have no tool_result."""

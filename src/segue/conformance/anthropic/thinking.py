@@ -44,7 +44,6 @@ def _find_prefill(request: AnthropicRequest) -> MergedMessage | None:
     return None if message.blocks and message.blocks[-1].type in _NOT_CONTINUED else message
 
 
-# ANT-22
 @table.rule("ANT-22")
 def no_prefill(request: AnthropicRequest) -> Iterator[Problem]:
     """Models after 4.5, and older ones with thinking on, require a user message at the end.
@@ -70,7 +69,6 @@ def no_prefill(request: AnthropicRequest) -> Iterator[Problem]:
     yield Problem(where, f"the last message has the role assistant; {why}, so it must have the role user", severity)
 
 
-# ANT-23
 @table.rule("ANT-23", applies_to=OLDER)
 def prefill_without_trailing_space(request: AnthropicRequest) -> Iterator[Problem]:
     """A prefill does not end in white space."""
@@ -83,7 +81,6 @@ def prefill_without_trailing_space(request: AnthropicRequest) -> Iterator[Proble
         yield Problem(last.path, "the last message has the role assistant (a prefill) and ends in white space")
 
 
-# ANT-24
 @table.rule("ANT-24")
 def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Problem]:
     """With thinking enabled, the first assistant message of the current tool loop starts with thinking."""
@@ -106,7 +103,6 @@ def loop_starts_with_thinking(request: AnthropicRequest) -> Iterator[Problem]:
         )
 
 
-# ANT-25
 @table.rule("ANT-25")
 def thinking_as_returned(request: AnthropicRequest) -> Iterator[Problem]:
     """A thinking block is sent back as returned: in an assistant message, with a string."""
@@ -119,7 +115,6 @@ def thinking_as_returned(request: AnthropicRequest) -> Iterator[Problem]:
             )
 
 
-# ANT-26
 @table.rule("ANT-26")
 def signature_plausible(request: AnthropicRequest) -> Iterator[Problem]:
     """A replayed thinking block has its signature, a base64 string."""
@@ -138,7 +133,6 @@ def signature_plausible(request: AnthropicRequest) -> Iterator[Problem]:
             )
 
 
-# ANT-27
 @table.rule("ANT-27")
 def no_thinking_at_end(request: AnthropicRequest) -> Iterator[Problem]:
     """With thinking disabled, an assistant message at the very end holds no thinking."""
@@ -159,7 +153,6 @@ def _thinking_blocks(message: MergedMessage) -> Iterator[Block]:
     return (block for block in message.blocks if block.type in _THINKING)
 
 
-# ANT-30
 @table.rule("ANT-30")
 def no_forced_tool(request: AnthropicRequest) -> Iterator[Problem]:
     """tool_choice can't force a call with a thinking budget; with adaptive thinking only Opus 4.6 surely allows it."""
@@ -185,7 +178,6 @@ def _effort_levels(model: Model) -> tuple[str, ...]:
     return _LEVELS[:3] if model.line == "opus" and version == (4, 5) else ()
 
 
-# ANT-42
 @table.rule("ANT-42")
 def effort_supported(request: AnthropicRequest) -> Iterator[Problem]:
     """output_config.effort is a level of the model; models up to 4.5 have none, except Opus 4.5."""
@@ -202,7 +194,6 @@ def effort_supported(request: AnthropicRequest) -> Iterator[Problem]:
     yield Problem("output_config.effort", seen)
 
 
-# ANT-31
 @table.rule("ANT-31")
 def redacted_has_data(request: AnthropicRequest) -> Iterator[Problem]:
     """A redacted_thinking block has its data."""

@@ -20,7 +20,6 @@ _LONG_NAME = 64
 _LONGEST_NAME = 128
 
 
-# ANT-34
 @table.rule("ANT-34")
 def names_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """Tool names, declared and replayed, are up to 64 (on newer deployments 128) letters, digits, `_` and `-`."""
@@ -43,7 +42,6 @@ def _check_name(path: str, name: object) -> Iterator[Problem]:
         yield Problem(path, f"{seen}; older deployments allow {_LONG_NAME}", "risk")
 
 
-# ANT-35
 @table.rule("ANT-35")
 def names_unique(request: AnthropicRequest) -> Iterator[Problem]:
     """No two tools of a request have the same name."""
@@ -54,7 +52,6 @@ def names_unique(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{tool.path}.name", f"{quote(name)} is already the name of {first[name]}")
 
 
-# ANT-36
 @table.rule("ANT-36")
 def schema_is_object(request: AnthropicRequest) -> Iterator[Problem]:
     """The input_schema of a custom tool describes an object."""
@@ -74,7 +71,6 @@ def schema_is_object(request: AnthropicRequest) -> Iterator[Problem]:
             yield Problem(f"{tool.path}.input_schema.type", f"the type of the schema is {seen}; 'object' is expected")
 
 
-# ANT-36
 @table.rule("ANT-36", severity="risk")
 def tools_declared(request: AnthropicRequest) -> Iterator[Problem]:
     """If messages contain calls or results, at least one tool is declared; gateways enforce it."""
@@ -90,7 +86,6 @@ def find_invalid_properties(schema: object) -> str | None:
     return f"Property keys should match pattern '^{_PROPERTY.pattern}$': {format_list(invalid)}" if invalid else None
 
 
-# ANT-41
 @table.rule("ANT-41")
 def properties_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The top-level properties of an input_schema are named with 1 to 64 letters, digits, `_`, `.` and `-`."""

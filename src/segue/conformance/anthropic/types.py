@@ -144,7 +144,6 @@ MEMBERS: Mapping[str, Spec] = {
 SPEC = object_of(None, **MEMBERS)
 
 
-# ANT-42
 @table.rule("ANT-42")
 def options_in_range(request: AnthropicRequest) -> Iterator[Problem]:
     """Numbers are in their range: temperature and top_p 0 to 1."""
@@ -154,7 +153,6 @@ def options_in_range(request: AnthropicRequest) -> Iterator[Problem]:
         yield Problem(problem.path, problem.message, "risk") if unset else problem
 
 
-# ANT-42
 @table.rule("ANT-42", is_general=True)
 def types_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """Members and options have the types of the API; media blocks have a source with its data."""

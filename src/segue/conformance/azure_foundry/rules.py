@@ -22,7 +22,6 @@ PREFIXES = frozenset(
 _ID = re.compile(r"([^_]+)_(?:.{50}|.{48})", re.DOTALL)
 
 
-# AZF-01
 @table.rule("AZF-01")
 def tools_with_agent(request: FoundryRequest) -> Iterator[Problem]:
     """With an agent no tools are sent: they are part of its definition."""
@@ -30,7 +29,6 @@ def tools_with_agent(request: FoundryRequest) -> Iterator[Problem]:
         yield Problem("tools", "Not allowed when agent is specified.")
 
 
-# AZF-02
 @table.rule("AZF-02")
 def agent_by_reference(request: FoundryRequest) -> Iterator[Problem]:
     """An agent is referenced by agent_reference."""
@@ -38,14 +36,12 @@ def agent_by_reference(request: FoundryRequest) -> Iterator[Problem]:
         yield Problem("agent", "The 'agent' property is deprecated. Use 'agent_reference' instead.")
 
 
-# AZF-03
 @table.rule("AZF-03")
 def payload_valid(request: FoundryRequest) -> Iterator[Problem]:
     """The body has the types, members and values of the service's schema."""
     yield from request.problems.get("AZF-03", ())
 
 
-# AZF-03
 @table.rule("AZF-03")
 def settings_consistent(request: FoundryRequest) -> Iterator[Problem]:
     """A background request is stored, and only a stream has stream_options."""
@@ -56,7 +52,6 @@ def settings_consistent(request: FoundryRequest) -> Iterator[Problem]:
         yield Problem("stream_options", "stream_options requires stream=true")
 
 
-# AZF-03
 @table.rule("AZF-03")
 def no_null_status(request: FoundryRequest) -> Iterator[Problem]:
     """An unknown status is omitted, not null."""
@@ -66,7 +61,6 @@ def no_null_status(request: FoundryRequest) -> Iterator[Problem]:
             yield Problem(path, "Value is 'null' but should be 'string'")
 
 
-# AZF-04
 @table.rule("AZF-04")
 def assistant_items_complete(request: FoundryRequest) -> Iterator[Problem]:
     """Assistant messages have a type, and their output_text has annotations, which may be empty."""
@@ -80,7 +74,6 @@ def assistant_items_complete(request: FoundryRequest) -> Iterator[Problem]:
                 yield Problem(f"{item.path}.content[{position}].annotations", reason)
 
 
-# AZF-06
 @table.rule("AZF-06")
 def only_newest_reasoning(request: FoundryRequest) -> Iterator[Problem]:
     """Only the encrypted reasoning of the newest turn is sent back."""
@@ -104,7 +97,6 @@ def only_newest_reasoning(request: FoundryRequest) -> Iterator[Problem]:
             yield Problem(item.path, "Invalid payload: the encrypted reasoning of an older turn", severity)
 
 
-# AZF-07
 @table.rule("AZF-07")
 def ids_valid(request: FoundryRequest) -> Iterator[Problem]:
     """previous_response_id is the id of a response (`caresp_`), and item ids have the service's format."""
@@ -124,21 +116,18 @@ def _prefix(name: str) -> str:
     return match[1] if match else ""
 
 
-# AZF-08
 @table.rule("AZF-08")
 def item_types_known(request: FoundryRequest) -> Iterator[Problem]:
     """Items are of a closed list of types; those of the service's own tools are only in replies."""
     yield from request.problems.get("AZF-08", ())
 
 
-# AZF-10
 @table.rule("AZF-10")
 def arguments_are_strings(request: FoundryRequest) -> Iterator[Problem]:
     """The arguments of a call are a string."""
     yield from request.problems.get("AZF-10", ())
 
 
-# AZF-11
 @table.rule("AZF-11")
 def reasoning_has_id(request: FoundryRequest) -> Iterator[Problem]:
     """A reasoning item has its id."""

@@ -27,7 +27,6 @@ _NO_MESSAGE = MergedMessage("", [])
 _MODEL_ERROR_PREFIX = "The model returned the following errors:"
 
 
-# BED-01
 @table.rule("BED-01")
 def ids_valid(request: BedrockRequest) -> Iterator[Problem]:
     """toolUseId is 1 to 64 letters, digits, `_`, `.`, `:` and `-`, on calls and on results."""
@@ -41,7 +40,6 @@ def _valid_ids(request: BedrockRequest) -> Iterator[tuple[str, str]]:
             yield f"{block.path}.toolUseId", block.id
 
 
-# ANT-01
 @table.rule("ANT-01", applies_to=CLAUDE)
 def claude_ids_valid(request: BedrockRequest) -> Iterator[Problem]:
     """Claude's own API also checks the ids: letters, digits, `_` and `-`."""
@@ -51,14 +49,12 @@ def claude_ids_valid(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(path, f"{_MODEL_ERROR_PREFIX} {seen}")
 
 
-# MIS-01
 @table.rule("MIS-01", applies_to=TAKE_MOST_IDS)
 def mistral_ids_have_nine_characters(request: BedrockRequest) -> Iterator[Problem]:
     """The ids of these models have at least nine letters and digits, and may have other characters."""
     return _check_mistral_ids(request, lambda name: len(_ALPHANUMERIC.findall(name)) >= _MISTRAL_LENGTH)
 
 
-# MIS-01
 @table.rule("MIS-01", severity="risk", applies_to=OTHER_MISTRAL)
 def mistral_ids_valid(request: BedrockRequest) -> Iterator[Problem]:
     """Mistral's own ids are nine letters and digits; which of its models accept others here is not known."""
@@ -84,7 +80,6 @@ def _repeated_ids(request: BedrockRequest) -> Iterator[tuple[Block, str, bool]]:
                 last[block.id] = (turn, block.path)
 
 
-# ANT-03
 @table.rule("ANT-03", applies_to=CLAUDE)
 def claude_ids_unique(request: BedrockRequest) -> Iterator[Problem]:
     """No two calls of a turn of Claude have the same id."""
@@ -94,7 +89,6 @@ def claude_ids_unique(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(f"{block.path}.toolUseId", f"{_MODEL_ERROR_PREFIX} {seen}")
 
 
-# ANT-41
 @table.rule("ANT-41", applies_to=CLAUDE)
 def claude_properties_valid(request: BedrockRequest) -> Iterator[Problem]:
     """The top-level properties of a tool for Claude are named with 1 to 64 letters, digits, `_`, `.` and `-`."""
@@ -109,14 +103,12 @@ def claude_properties_valid(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(path, f"{_MODEL_ERROR_PREFIX} {message}")
 
 
-# BED-02
 @table.rule("BED-02")
 def names_valid(request: BedrockRequest) -> Iterator[Problem]:
     """Tool names are 1 to 64 letters, digits, `_` and `-`, declared, chosen and replayed."""
     yield from request.problems.get("BED-02", ())
 
 
-# BED-03
 @table.rule("BED-03")
 def tools_declared(request: BedrockRequest) -> Iterator[Problem]:
     """If messages contain calls or results, tools are declared."""
@@ -125,7 +117,6 @@ def tools_declared(request: BedrockRequest) -> Iterator[Problem]:
         yield Problem("toolConfig", seen)
 
 
-# BED-04
 @table.rule("BED-04")
 def calls_have_results(request: BedrockRequest) -> Iterator[Problem]:
     """Each toolUse is in an assistant message and has its toolResult in the next user message."""
@@ -143,7 +134,6 @@ def calls_have_results(request: BedrockRequest) -> Iterator[Problem]:
                 yield Problem(block.path, f"Expected toolResult blocks at {place} for the following Ids: {block.id}")
 
 
-# BED-05
 @table.rule("BED-05")
 def results_match_calls(request: BedrockRequest) -> Iterator[Problem]:
     """Each toolResult is in a user message and the only one for a toolUse of the assistant message before."""
@@ -165,7 +155,6 @@ def results_match_calls(request: BedrockRequest) -> Iterator[Problem]:
         before = merged
 
 
-# BED-05
 @table.rule("BED-05", severity="risk")
 def ids_unique(request: BedrockRequest) -> Iterator[Problem]:
     """No two calls have the same id: their results can be exchanged. Claude rejects it in one turn (ANT-03)."""

@@ -30,7 +30,6 @@ _MEDIA = ("image", "document", "video")
 _VALID_NAME = re.compile(r"(?!.*\s\s)[a-zA-Z0-9\s\-()\[\]]*")
 
 
-# BED-06
 @table.rule("BED-06")
 def messages_present(request: BedrockRequest) -> Iterator[Problem]:
     """There is a message, unless the model is a stored prompt, which has its own messages."""
@@ -39,7 +38,6 @@ def messages_present(request: BedrockRequest) -> Iterator[Problem]:
         yield Problem("messages", _START)
 
 
-# BED-06
 @table.rule("BED-06", applies_to=USER_FIRST)
 def user_first(request: BedrockRequest) -> Iterator[Problem]:
     """The first message is the user's; without the name of a model it is a risk."""
@@ -49,7 +47,6 @@ def user_first(request: BedrockRequest) -> Iterator[Problem]:
         yield Problem(first.messages[0].path, _START, severity)
 
 
-# BED-07
 @table.rule("BED-07", applies_to=BESIDE_RESULTS_UNSURE)
 def results_separate(request: BedrockRequest) -> Iterator[Problem]:
     """A user message with results has no other blocks; only Llama and Mistral are known to reject them."""
@@ -63,7 +60,6 @@ def results_separate(request: BedrockRequest) -> Iterator[Problem]:
                         yield Problem(block.path, f"messages.{message.index}.content: {reason}", severity)
 
 
-# BED-07
 @table.rule("BED-07", severity="risk", applies_to=CLAUDE)
 def documents_with_text(request: BedrockRequest) -> Iterator[Problem]:
     """A document beside results has a text block beside it."""
@@ -73,7 +69,6 @@ def documents_with_text(request: BedrockRequest) -> Iterator[Problem]:
                 yield Problem(block.path, "a document is in the same message as tool result blocks, without any text")
 
 
-# BED-08
 @table.rule("BED-08")
 def texts_not_empty(request: BedrockRequest) -> Iterator[Problem]:
     """Text blocks and content lists are not empty, also in results and in the system prompt."""
@@ -87,7 +82,6 @@ def texts_not_empty(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(path, "messages: text content blocks must be non-empty")
 
 
-# BED-08
 @table.rule("BED-08", severity="risk")
 def texts_not_blank(request: BedrockRequest) -> Iterator[Problem]:
     """Text is not only white space: several models reject it, Claude if the whole message is blank."""
@@ -122,7 +116,6 @@ def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
                     yield f"{block.path}.content[{position}].text", text_or_empty(inner["text"])
 
 
-# BED-09
 @table.rule("BED-09")
 def matches_service_model(request: BedrockRequest) -> Iterator[Problem]:
     """The body has the members of the service model and no others, each with its type, values and bounds.
@@ -144,7 +137,6 @@ def _media(request: BedrockRequest) -> Iterator[tuple[str, str, Mapping[str, obj
                     yield f"{block.path}.content[{position}].{kind}", kind, data, True
 
 
-# BED-09
 @table.rule("BED-09")
 def document_names(request: BedrockRequest) -> Iterator[Problem]:
     """The name of a document has only the documented characters."""
@@ -158,7 +150,6 @@ def document_names(request: BedrockRequest) -> Iterator[Problem]:
             )
 
 
-# BED-09
 @table.rule("BED-09", applies_to=OWN_MEDIA)
 def media_supported(request: BedrockRequest) -> Iterator[Problem]:
     """Claude has no videos, and no s3Location but that of a document in a result, which it does not see.
@@ -180,7 +171,6 @@ def media_supported(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(where, "This model doesn't support the s3Uri field.")
 
 
-# BED-09
 @table.rule("BED-09", severity="risk", applies_to=CLAUDE)
 def settings_are_objects(request: BedrockRequest) -> Iterator[Problem]:
     """Claude's own settings in additionalModelRequestFields are objects; other models have text there."""
@@ -192,7 +182,6 @@ def settings_are_objects(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(path, f"{name} is {type_name(value)}; Claude takes an object")
 
 
-# BED-09
 @table.rule("BED-09", applies_to=WRITER)
 def no_status(request: BedrockRequest) -> Iterator[Problem]:
     """Palmyra does not support the status of a result."""
@@ -202,7 +191,6 @@ def no_status(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(f"{block.path}.status", reason)
 
 
-# BED-10
 @table.rule("BED-10")
 def roles_known(request: BedrockRequest) -> Iterator[Problem]:
     """Messages have the role user or assistant; no model is known to accept the role system."""
@@ -212,7 +200,6 @@ def roles_known(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.role", "a message with the role system; use the top-level system", "risk")
 
 
-# BED-10
 @table.rule("BED-10")
 def roles_alternate(request: BedrockRequest) -> Iterator[Problem]:
     """The roles user and assistant alternate; Claude merges consecutive messages of one role."""
@@ -226,7 +213,6 @@ def roles_alternate(request: BedrockRequest) -> Iterator[Problem]:
                 yield Problem(message.path, f"{reason} {advice}", severity)
 
 
-# BED-11
 @table.rule("BED-11")
 def reasoning_valid(request: BedrockRequest) -> Iterator[Problem]:
     """reasoningContent is a reasoningText with its text, or redactedContent, in a reply; none of DeepSeek."""
@@ -239,7 +225,6 @@ def reasoning_valid(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(block.path, reason)
 
 
-# BED-11
 @table.rule("BED-11", severity="risk", applies_to=NOT_CLAUDE)
 def reasoning_not_sealed(request: BedrockRequest) -> Iterator[Problem]:
     """Signatures and redacted content are the model's own; Claude rejects others (ANT-26, ANT-31)."""

@@ -22,10 +22,6 @@ def _is_mistral(model: Model) -> bool:
     return model.family == "mistral"
 
 
-def _is_writer(model: Model) -> bool:
-    return model.family == "palmyra"
-
-
 def _takes_most_ids(model: Model) -> bool:
     return _is_mistral(model) and _TAKE_MOST_IDS.search(model.name) is not None
 
@@ -39,18 +35,14 @@ def is_named(model: Model) -> bool:
     return bool(model.family) or "." in model.name
 
 
-def _needs_user_first(model: Model) -> bool:
-    return model.family not in ("claude", "qwen")
-
-
 def needs_separate_results(model: Model) -> bool:
     return model.family in ("llama", "mistral")
 
 
 CLAUDE = ModelFilter("Claude", is_claude)
 NOT_CLAUDE = ModelFilter("all but Claude", lambda model: not is_claude(model))
-WRITER = ModelFilter("Writer Palmyra", _is_writer)
-USER_FIRST = ModelFilter("all but Claude and Qwen", _needs_user_first)
+WRITER = ModelFilter("Writer Palmyra", lambda model: model.family == "palmyra")
+USER_FIRST = ModelFilter("all but Claude and Qwen", lambda model: model.family not in ("claude", "qwen"))
 BESIDE_RESULTS_UNSURE = ModelFilter("all but Claude and Nova", lambda model: model.family not in ("claude", "nova"))
 TAKE_MOST_IDS = ModelFilter("Pixtral Large 2502, Mistral Large 2402 and Mistral Small 2402", _takes_most_ids)
 OTHER_MISTRAL = ModelFilter("other Mistral models", lambda model: _is_mistral(model) and not _takes_most_ids(model))

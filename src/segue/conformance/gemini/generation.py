@@ -36,7 +36,6 @@ THINKING_MEMBERS: Mapping[str, Spec] = {
 }
 
 
-# GEM-30
 @table.rule("GEM-30")
 def generation_config_valid(request: GeminiRequest) -> Iterator[Problem]:
     """The members of generationConfig have the types of the API; a number may be a string with one.

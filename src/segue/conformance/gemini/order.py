@@ -23,7 +23,6 @@ def _call_response_pairs(request: GeminiRequest) -> Iterator[tuple[Content, Cont
             yield content, following
 
 
-# GEM-01
 @table.rule("GEM-01")
 def responses_counted(request: GeminiRequest) -> Iterator[Problem]:
     """The content after one with N functionCall parts has exactly N functionResponse parts."""
@@ -38,7 +37,6 @@ def responses_counted(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(content.path, f"{reason}: {seen}")
 
 
-# GEM-02
 @table.rule("GEM-02")
 def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
     """A content with functionCall parts comes directly after a user content or one with functionResponse parts.
@@ -61,7 +59,6 @@ def calls_follow_user(request: GeminiRequest) -> Iterator[Problem]:
                 yield Problem(content.path, f"{reason}; the calls of this reply begin in {before.path}", "risk")
 
 
-# GEM-03
 @table.rule("GEM-03")
 def responses_follow_calls(request: GeminiRequest) -> Iterator[Problem]:
     """A content with functionResponse parts comes directly after the content with their functionCall parts."""
@@ -83,7 +80,6 @@ def responses_follow_calls(request: GeminiRequest) -> Iterator[Problem]:
         before = content
 
 
-# GEM-04
 @table.rule("GEM-04")
 def responses_alone(request: GeminiRequest) -> Iterator[Problem]:
     """A content with functionResponse parts has no other parts."""
@@ -95,7 +91,6 @@ def responses_alone(request: GeminiRequest) -> Iterator[Problem]:
                     yield Problem(part.path, seen)
 
 
-# GEM-27
 @table.rule("GEM-27")
 def media_not_beside_response(request: GeminiRequest) -> Iterator[Problem]:
     """Media of a result is inside the functionResponse (Gemini 3) or in a later content, not next to it."""
@@ -108,7 +103,6 @@ def media_not_beside_response(request: GeminiRequest) -> Iterator[Problem]:
                     )
 
 
-# GEM-05
 @table.rule("GEM-05")
 def user_comes_last(request: GeminiRequest) -> Iterator[Problem]:
     """A request of several contents ends with a user role or a function response."""
@@ -118,7 +112,6 @@ def user_comes_last(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(last.path, "multiturn requests must end with a user role or a function response")
 
 
-# GEM-06
 @table.rule("GEM-06")
 def single_is_user(request: GeminiRequest) -> Iterator[Problem]:
     """The only content of a request is the user's or has no role."""
@@ -127,7 +120,6 @@ def single_is_user(request: GeminiRequest) -> Iterator[Problem]:
         yield Problem(request.contents[0].node.path_of("role"), seen)
 
 
-# GEM-07
 @table.rule("GEM-07")
 def roles_known(request: GeminiRequest) -> Iterator[Problem]:
     """Roles are user and model; `function` is a legacy role for function responses."""
@@ -141,7 +133,6 @@ def roles_known(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(where, "no role in a body with several contents; Vertex rejects it", "risk")
 
 
-# GEM-07
 @table.rule("GEM-07", severity="risk")
 def parts_match_role(request: GeminiRequest) -> Iterator[Problem]:
     """A functionCall has the role model, a functionResponse the role user."""
@@ -152,7 +143,6 @@ def parts_match_role(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(part.path, "a functionCall outside a model content")
 
 
-# GEM-28
 @table.rule("GEM-28")
 def system_not_in_contents(request: GeminiRequest) -> Iterator[Problem]:
     """The system prompt is text in systemInstruction, not a content."""
@@ -167,7 +157,6 @@ def system_not_in_contents(request: GeminiRequest) -> Iterator[Problem]:
             )
 
 
-# GEM-08
 @table.rule("GEM-08", severity="risk")
 def roles_alternate(request: GeminiRequest) -> Iterator[Problem]:
     """Two consecutive contents do not have the same role, except function responses and user text."""
@@ -178,7 +167,6 @@ def roles_alternate(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(content.path, f"two {content.role or 'user'} contents in a row; some endpoints reject it")
 
 
-# GEM-11
 @table.rule("GEM-11", severity="risk")
 def ids_on_both(request: GeminiRequest) -> Iterator[Problem]:
     """Either both the call and its response have an id, or neither has."""
@@ -189,7 +177,6 @@ def ids_on_both(request: GeminiRequest) -> Iterator[Problem]:
                 yield Problem(response.path_of("id"), f"the {with_id} has an id and its {without_id} has none")
 
 
-# GEM-12
 @table.rule("GEM-12", severity="risk")
 def ids_equal(request: GeminiRequest) -> Iterator[Problem]:
     """If both have an id, the response has the id of the call at its position."""
@@ -202,7 +189,6 @@ def ids_equal(request: GeminiRequest) -> Iterator[Problem]:
                 yield Problem(response.path_of("id"), seen)
 
 
-# GEM-12
 @table.rule("GEM-12", severity="risk")
 def ids_unique(request: GeminiRequest) -> Iterator[Problem]:
     """No two calls have the same id; gateways that compare ids pair the responses wrongly."""
@@ -214,7 +200,6 @@ def ids_unique(request: GeminiRequest) -> Iterator[Problem]:
                 yield Problem(call.path_of("id"), f"functionCall.id {quote(name)} is already that of {first[name]}")
 
 
-# GEM-13
 @table.rule("GEM-13")
 def response_has_name(request: GeminiRequest) -> Iterator[Problem]:
     """A functionResponse has a name and a response object."""
@@ -233,7 +218,6 @@ def _check_response(response: Node) -> Iterator[Problem]:
         yield Problem(response.path_of("response"), f"Invalid value (google.protobuf.Struct), {type_name(value)}")
 
 
-# GEM-13
 @table.rule("GEM-13")
 def response_name_matches_call(request: GeminiRequest) -> Iterator[Problem]:
     """A functionResponse has the name of its call: the one with the same id, else at the same position."""

@@ -20,7 +20,6 @@ _NEWER = ("tool_call", "tool_response")
 _BUILT_IN = ("google_search", "url_context", "code_execution", "file_search", "google_maps")
 
 
-# GEM-09
 @table.rule("GEM-09")
 def parts_not_empty(request: GeminiRequest) -> Iterator[Problem]:
     """There is at least one content, and each has parts."""
@@ -38,7 +37,6 @@ def _contents_with_system(request: GeminiRequest) -> Iterator[Content]:
         yield request.system
 
 
-# GEM-10
 @table.rule("GEM-10")
 def one_data_member_per_part(request: GeminiRequest) -> Iterator[Problem]:
     """A part has exactly one data member, or is the videoMetadata of the media before it.
@@ -67,7 +65,6 @@ def _describes_video(before: Part | None, part: Part) -> bool:
     return before is not None and before.has_member(*_MEDIA) and list(part.node.data) == ["video_metadata"]
 
 
-# GEM-14
 @table.rule("GEM-14")
 def payload_fields_known(request: GeminiRequest) -> Iterator[Problem]:
     """The API has every field of the body, and each has the right type: args is an object, there is no is_error."""
@@ -75,7 +72,6 @@ def payload_fields_known(request: GeminiRequest) -> Iterator[Problem]:
     yield from check_fields(rest, message("GenerateContentRequest"), "")
 
 
-# GEM-24
 @table.rule("GEM-24")
 def server_side_by_generation(request: GeminiRequest) -> Iterator[Problem]:
     """Models before Gemini 3 support neither toolCall and toolResponse parts nor their setting."""
@@ -90,7 +86,6 @@ def server_side_by_generation(request: GeminiRequest) -> Iterator[Problem]:
         yield Problem(where, "Tool call context circulation is not enabled for models before Gemini 3")
 
 
-# GEM-24
 @table.rule("GEM-24", severity="risk")
 def server_side_echoed(request: GeminiRequest) -> Iterator[Problem]:
     """Parts of hosted tools are in model contents, and a response has the id of a call before it."""
@@ -111,7 +106,6 @@ def server_side_echoed(request: GeminiRequest) -> Iterator[Problem]:
                 )
 
 
-# GEM-24
 @table.rule("GEM-24", severity="risk")
 def built_in_beside_functions(request: GeminiRequest) -> Iterator[Problem]:
     """Gemini 3 accepts built-in tools with functions only with includeServerSideToolInvocations (not on Vertex)."""
@@ -127,7 +121,6 @@ def built_in_beside_functions(request: GeminiRequest) -> Iterator[Problem]:
                 yield Problem(tool.path_of(name), f"{reason} with Function calling.")
 
 
-# GEM-27
 @table.rule("GEM-27")
 def media_by_generation(request: GeminiRequest) -> Iterator[Problem]:
     """functionResponse.parts needs Gemini 3 or newer, or a computer-use model."""
@@ -141,7 +134,6 @@ def media_by_generation(request: GeminiRequest) -> Iterator[Problem]:
                 )
 
 
-# GEM-10
 @table.rule("GEM-10")
 def response_media_present(request: GeminiRequest) -> Iterator[Problem]:
     """A part of a functionResponse has exactly one of inlineData and fileData."""

@@ -59,7 +59,6 @@ def first_call_signed(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(calls[0].node.path_of("thought_signature"), f"{seen}{why}", severity)
 
 
-# GEM-18
 @table.rule("GEM-18")
 def signature_plausible(request: GeminiRequest) -> Iterator[Problem]:
     """A thoughtSignature is padded base64."""
@@ -80,7 +79,6 @@ def signature_plausible(request: GeminiRequest) -> Iterator[Problem]:
             )
 
 
-# GEM-21
 @table.rule("GEM-21", severity="risk")
 def signature_in_place(request: GeminiRequest) -> Iterator[Problem]:
     """A signature stays on the model part that it was returned with."""

@@ -23,7 +23,6 @@ _MODES_WITH_NAMES = ("ANY", "VALIDATED")
 _TOOLS_WITH_FUNCTIONS = ("computer_use", "mcp_servers")
 
 
-# GEM-23
 @table.rule("GEM-23")
 def declarations_known(request: GeminiRequest) -> Iterator[Problem]:
     """tools and toolConfig have only fields that the API knows; schemas are its subset of OpenAPI."""
@@ -32,7 +31,6 @@ def declarations_known(request: GeminiRequest) -> Iterator[Problem]:
         yield from check_fields(request.node.get(name), spec, request.node.path_of(name))
 
 
-# GEM-23
 @table.rule("GEM-23")
 def names_valid(request: GeminiRequest) -> Iterator[Problem]:
     """A function name is a letter or `_`, then letters, digits and `_.:-`, at most 64 characters together.
@@ -66,7 +64,6 @@ def _check_name(declared: Node) -> Iterator[Problem]:
         yield Problem(declared.path_of("name"), seen, "risk")
 
 
-# GEM-23
 @table.rule("GEM-23")
 def declared_once(request: GeminiRequest) -> Iterator[Problem]:
     """No function is declared twice, not even in different tools."""
@@ -78,7 +75,6 @@ def declared_once(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(declared.path_of("name"), seen)
 
 
-# GEM-23
 @table.rule("GEM-23")
 def one_parameters_schema(request: GeminiRequest) -> Iterator[Problem]:
     """Either parameters or parametersJsonSchema is given, for an object; the same for the response."""
@@ -102,7 +98,6 @@ def one_parameters_schema(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(declared.path_of("parameters_json_schema"), seen, "risk")
 
 
-# GEM-23
 @table.rule("GEM-23")
 def schemas_complete(request: GeminiRequest) -> Iterator[Problem]:
     """An ARRAY has items, an enum has non-empty strings, and every required name is a property."""
@@ -150,7 +145,6 @@ def _check_enum(schema: Node, schema_type: str) -> Iterator[Problem]:
             yield Problem(where, "a value of an enum cannot be empty")
 
 
-# GEM-23
 @table.rule("GEM-23")
 def allowed_names_declared(request: GeminiRequest) -> Iterator[Problem]:
     """allowedFunctionNames needs the mode ANY or VALIDATED and lists declared functions."""
@@ -170,7 +164,6 @@ def allowed_names_declared(request: GeminiRequest) -> Iterator[Problem]:
             yield Problem(where, f"no declared function has the name {quote(name)}")
 
 
-# GEM-31
 @table.rule("GEM-31", severity="risk")
 def parameter_names_documented(request: GeminiRequest) -> Iterator[Problem]:
     """The name of a parameter is documented as a letter or `_`, then letters, digits and `_`, at most 64 characters."""

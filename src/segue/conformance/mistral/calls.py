@@ -16,7 +16,6 @@ _ID = re.compile(r"[a-zA-Z0-9]{9}")
 table: RuleTable[ChatRequest] = RuleTable()
 
 
-# MIS-01
 @table.rule("MIS-01")
 def ids_have_nine_characters(request: ChatRequest) -> Iterator[Problem]:
     """The id of a call or result is nine letters and digits; the API enforces it for every model."""
@@ -25,7 +24,6 @@ def ids_have_nine_characters(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(path, f"Tool call id was {quote(call_id)} but must be a-z, A-Z, 0-9, with a length of 9.")
 
 
-# MIS-02
 @table.rule("MIS-02")
 def ids_present(request: ChatRequest) -> Iterator[Problem]:
     """A call and a result have an id other than the string null."""
@@ -56,7 +54,6 @@ def _stray_results(request: ChatRequest) -> Iterator[Result]:
             yield result
 
 
-# MIS-03
 @table.rule("MIS-03", applies_to=V11)
 def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
     """Before the next assistant message, and at the end, every call has a result."""
@@ -68,7 +65,6 @@ def calls_have_results(request: ChatRequest) -> Iterator[Problem]:
             yield _count_problem(turn)
 
 
-# MIS-03
 @table.rule("MIS-03", applies_to=BEFORE_V11)
 def result_count_matches(request: ChatRequest) -> Iterator[Problem]:
     """Before v11 only the number of results is checked."""
@@ -85,7 +81,6 @@ def _count_problem(turn: Turn) -> Problem:
     return Problem(path, f"Not the same number of function calls and responses: {seen}")
 
 
-# MIS-04
 @table.rule("MIS-04")
 def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
     """A result has the id of a call without a result."""
@@ -102,7 +97,6 @@ def results_match_calls(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(f"{result.path}.tool_call_id", seen, severity)
 
 
-# MIS-05
 @table.rule("MIS-05")
 def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
     """No call has two results."""
@@ -121,7 +115,6 @@ def one_result_per_call(request: ChatRequest) -> Iterator[Problem]:
                 open_results[result.id] -= 1
 
 
-# MIS-06
 @table.rule("MIS-06")
 def ids_unique_in_message(request: ChatRequest) -> Iterator[Problem]:
     """The calls of one assistant message have different ids; a later message may use them again."""

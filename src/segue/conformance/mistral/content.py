@@ -13,7 +13,6 @@ from segue.models import Model
 table: RuleTable[ChatRequest] = RuleTable()
 
 
-# MIS-11
 @table.rule("MIS-11")
 def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
     """An assistant message has content or calls."""
@@ -24,7 +23,6 @@ def assistant_has_content(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.content", reason)
 
 
-# MIS-11
 @table.rule("MIS-11", applies_to=V3)
 def content_or_calls(request: ChatRequest) -> Iterator[Problem]:
     """Up to v3 an assistant message has content or calls, never both."""
@@ -34,7 +32,6 @@ def content_or_calls(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.content", reason)
 
 
-# MIS-14
 @table.rule("MIS-14")
 def prefix_last(request: ChatRequest) -> Iterator[Problem]:
     """Only the last message may be a prefix."""
@@ -49,7 +46,6 @@ _ONLY_HOSTED = frozenset({"document_url", "reference", "file", "resource", "reso
 CHUNKS = _COMMON | _ONLY_HOSTED
 
 
-# MIS-14
 @table.rule("MIS-14")
 def chunk_types_allowed(request: ChatRequest) -> Iterator[Problem]:
     """Before v15 results hold text only; thinking is allowed in assistant (since v11) and system messages."""
@@ -86,7 +82,6 @@ def _thinking_severity(role: str, model: Model) -> Severity | None:
     return "reject"
 
 
-# MIS-14
 @table.rule("MIS-14", severity="risk")
 def thinking_is_a_list(request: ChatRequest) -> Iterator[Problem]:
     """A thinking chunk holds a list of text chunks; the vendor's library also accepts a string."""
@@ -97,7 +92,6 @@ def thinking_is_a_list(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(f"{path}.thinking", f"thinking is {seen}; a list of text chunks is expected")
 
 
-# OAI-CHAT-07
 @table.rule("OAI-CHAT-07")
 def calls_are_a_list(request: ChatRequest) -> Iterator[Problem]:
     """tool_calls is a list or null."""
@@ -107,7 +101,6 @@ def calls_are_a_list(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{message.path}.tool_calls", f"tool_calls is {type_name(calls)}; a list is expected")
 
 
-# OAI-CHAT-10
 @table.rule("OAI-CHAT-10")
 def arguments_present(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is a JSON string or the object itself."""
@@ -122,7 +115,6 @@ def arguments_present(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(f"{call.path}.function.arguments", reason, "risk" if null else None)
 
 
-# OAI-CHAT-11
 @table.rule("OAI-CHAT-11")
 def others_have_content(request: ChatRequest) -> Iterator[Problem]:
     """User, system and tool messages have content."""

@@ -34,7 +34,6 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 table: RuleTable[ChatRequest] = RuleTable()
 
 
-# MIS-12
 @table.rule("MIS-12")
 def names_valid(request: ChatRequest) -> Iterator[Problem]:
     """Names of functions, declared, called and in results, are 1 to 64 letters, digits, `_` or `-`."""
@@ -58,7 +57,6 @@ def _names(request: ChatRequest) -> Iterator[tuple[str, object]]:
             yield f"{message.path}.name", message.data["name"]
 
 
-# MIS-13
 @table.rule("MIS-13")
 def keys_known(request: ChatRequest) -> Iterator[Problem]:
     """Body, messages and calls have only the keys of the API's types; a role is one of four."""
@@ -86,7 +84,6 @@ def _check_keys(path: str, value: Mapping[str, object], known: frozenset[str]) -
         )
 
 
-# MIS-13
 @table.rule("MIS-13")
 def tools_valid(request: ChatRequest) -> Iterator[Problem]:
     """tools is a non-empty list; each function has parameters, a draft 7 JSON Schema."""
@@ -111,7 +108,6 @@ def tools_valid(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{path}.parameters", f"Invalid tool schema for some versions: {pattern}", "risk")
 
 
-# OAI-CHAT-21
 @table.rule("OAI-CHAT-21")
 def functions_only(request: ChatRequest) -> Iterator[Problem]:
     """Calls are calls of function tools; custom tools exist only at OpenAI."""

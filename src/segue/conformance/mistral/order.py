@@ -18,7 +18,6 @@ def _messages_with_predecessor(request: ChatRequest, role: str) -> Iterator[tupl
             yield message, before.role
 
 
-# MIS-07
 @table.rule("MIS-07")
 def no_user_after_tool(request: ChatRequest) -> Iterator[Problem]:
     """An assistant message is between a result and the next user message."""
@@ -27,7 +26,6 @@ def no_user_after_tool(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(message.path, "Unexpected role 'user' after role 'tool'")
 
 
-# MIS-08
 @table.rule("MIS-08")
 def tool_after_assistant(request: ChatRequest) -> Iterator[Problem]:
     """A result follows an assistant message or another result."""
@@ -36,7 +34,6 @@ def tool_after_assistant(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(message.path, f"Unexpected role 'tool' after role {quote(before)}")
 
 
-# MIS-09
 @table.rule("MIS-09")
 def no_system_later(request: ChatRequest) -> Iterator[Problem]:
     """A system message follows neither an assistant message nor a result."""
@@ -45,7 +42,6 @@ def no_system_later(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(message.path, f"Unexpected role 'system' after role {quote(before)}")
 
 
-# MIS-10
 @table.rule("MIS-10")
 def last_role(request: ChatRequest) -> Iterator[Problem]:
     """The last message has the role user or tool, or is an assistant message with prefix."""
@@ -60,7 +56,6 @@ def last_role(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(last.path, f"{reason} system", "risk")
 
 
-# MIS-15
 @table.rule("MIS-15")
 def first_message_valid(request: ChatRequest) -> Iterator[Problem]:
     """There is a message; a single one has the role user or system; the first has no calls and is not a result."""

@@ -28,14 +28,12 @@ SPEC = body_spec(
 )
 
 
-# MIS-17
 @table.rule("MIS-17")
 def options_in_range(request: ChatRequest) -> Iterator[Problem]:
     """temperature is from 0 to 1.5, top_p from 0 to 1."""
     return find_range_problems(object_of(**_RANGES), request.body, parser=PYDANTIC)
 
 
-# MIS-17
 @table.rule("MIS-17", is_general=True)
 def types_valid(request: ChatRequest) -> Iterator[Problem]:
     """Members and options have the types of the API, and the role of a message is known."""

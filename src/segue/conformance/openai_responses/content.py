@@ -63,7 +63,6 @@ def _check_part(path: str, part_type: str, part: Mapping[str, object]) -> Iterat
             yield Problem(f"{path}.{key}", f"{key} is {type_name(part[key])}; a string is expected")
 
 
-# OAI-RESP-15
 @table.rule("OAI-RESP-15")
 def parts_match_role(request: ResponsesRequest) -> Iterator[Problem]:
     """Message content is a string or parts: output_text and refusal for the assistant, input_* for all others."""
@@ -75,7 +74,6 @@ def parts_match_role(request: ResponsesRequest) -> Iterator[Problem]:
         yield from _check_parts(f"{item.path}.content", content, _OUTPUT if item.is_assistant else _INPUT)
 
 
-# OAI-RESP-16
 @table.rule("OAI-RESP-16")
 def outputs_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """An output is a string or input_* parts; screenshots and shell output have their own types."""
@@ -99,7 +97,6 @@ def outputs_valid(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.output", f"output is {type_name(output)}; a string is expected")
 
 
-# OAI-RESP-16
 @table.rule("OAI-RESP-16")
 def files_are_documents(request: ResponsesRequest) -> Iterator[Problem]:
     """An input_file, in an output or a message, is a document: not audio, an image or a video."""
@@ -157,7 +154,6 @@ def _check_shell_output(item: Item) -> Iterator[Problem]:
             yield Problem(f"{here}.outcome.exit_code", f"Missing required parameter: '{here}.outcome.exit_code'.")
 
 
-# OAI-RESP-24
 @table.rule("OAI-RESP-24")
 def input_present(request: ResponsesRequest) -> Iterator[Problem]:
     """input is a string or a list of items; it is optional with a prompt, conversation or earlier response."""
@@ -171,7 +167,6 @@ def input_present(request: ResponsesRequest) -> Iterator[Problem]:
         yield Problem("conversation", "conversation can't be used together with previous_response_id")
 
 
-# OAI-RESP-24
 @table.rule("OAI-RESP-24")
 def system_text_in_instructions(request: ResponsesRequest) -> Iterator[Problem]:
     """The system prompt is a string in instructions or system and developer items, not the key system."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from segue.conformance.openai_responses.request import PAIRS, Item, ResponsesRequest
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote, text_or_empty, type_name
-from segue.models import Model
 
 table: RuleTable[ResponsesRequest] = RuleTable()
 
@@ -36,15 +35,10 @@ _USUAL_PREFIX: Mapping[str, str] = {
 }
 
 
-def _has_prefixes(model: Model) -> bool:
-    return model.family != "deepseek"
-
-
 # DeepSeek's own ids are UUIDs, and its reasoning needs none.
-_PREFIXED = ModelFilter("all but DeepSeek's models", _has_prefixes)
+_PREFIXED = ModelFilter("all but DeepSeek's models", lambda model: model.family != "deepseek")
 
 
-# OAI-RESP-01
 @table.rule("OAI-RESP-01")
 def call_ids_short(request: ResponsesRequest) -> Iterator[Problem]:
     """call_id is a string of 1 to 64 characters, on calls and on outputs."""
@@ -63,7 +57,6 @@ def call_ids_short(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(path, f"Invalid '{path}': string too long. {seen} instead.")
 
 
-# OAI-RESP-02
 @table.rule("OAI-RESP-02", applies_to=_PREFIXED)
 def call_item_ids_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """The id of a function_call begins with `fc`, that of a custom_tool_call with `ctc`; it may be omitted."""
@@ -71,7 +64,6 @@ def call_item_ids_valid(request: ResponsesRequest) -> Iterator[Problem]:
         yield from _check_id(item, _CALL_PREFIX[item.type], "reject")
 
 
-# OAI-RESP-03
 @table.rule("OAI-RESP-03", applies_to=_PREFIXED)
 def item_ids_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """Reasoning has an id that begins with `rs`, the id of a message begins with `msg`; ids have 1 to 64 characters."""
@@ -106,7 +98,6 @@ def _check_id(item: Item, prefix: str, severity: Severity) -> Iterator[Problem]:
         yield Problem(path, f"the id {quote(value)} has a dash, which the service is known to reject", "risk")
 
 
-# OAI-RESP-13
 @table.rule("OAI-RESP-13")
 def item_ids_unique(request: ResponsesRequest) -> Iterator[Problem]:
     """No two items have the same id."""

@@ -109,7 +109,6 @@ def _check_keys(item: Item, spec: ItemSpec) -> Iterator[Problem]:
             yield Problem(f"{item.path}.{key}", f"Unknown parameter: {quote(key)} in a {item.type} item.", severity)
 
 
-# OAI-RESP-14
 @table.rule("OAI-RESP-14")
 def items_known(request: ResponsesRequest) -> Iterator[Problem]:
     """Every entry of input is an object of a known type."""
@@ -125,7 +124,6 @@ def items_known(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.type", seen, "risk" if has_text(entry.get("type")) else "reject")
 
 
-# OAI-RESP-14
 @table.rule("OAI-RESP-14")
 def roles_known(request: ResponsesRequest) -> Iterator[Problem]:
     """Messages have the role assistant, system, developer or user; there is no role tool."""
@@ -139,14 +137,12 @@ def roles_known(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.role", f"Invalid value: {quote(role)}. Supported values are: {supported}.")
 
 
-# OAI-RESP-14
 @table.rule("OAI-RESP-14")
 def other_items_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """Messages have no keys of Chat Completions; settings and references have their required members."""
     yield from _check_items(request, _OTHER_RULE)
 
 
-# OAI-RESP-27
 @table.rule("OAI-RESP-27")
 def compaction_last(request: ResponsesRequest) -> Iterator[Problem]:
     """A compaction_trigger is the last item, so there is only one."""
@@ -155,7 +151,6 @@ def compaction_last(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(item.path, "The 'compaction_trigger' item must be the final input item.")
 
 
-# OAI-RESP-28
 @table.rule("OAI-RESP-28", severity="risk")
 def compaction_has_id(request: ResponsesRequest) -> Iterator[Problem]:
     """A compaction item has the id that it was returned with; its encrypted content is bound to it."""
@@ -164,35 +159,30 @@ def compaction_has_id(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.id", "this compaction has no id; the backend may verify it with the content")
 
 
-# OAI-RESP-03
 @table.rule("OAI-RESP-03")
 def reasoning_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """A reasoning item has a summary, which may be empty."""
     yield from _check_items(request, _REASONING)
 
 
-# OAI-RESP-16
 @table.rule("OAI-RESP-16")
 def output_items_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """Outputs have the members and the status of their type."""
     yield from _check_items(request, _RESULT)
 
 
-# OAI-RESP-17
 @table.rule("OAI-RESP-17")
 def call_items_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """The arguments of a function_call are a string, the input of a custom_tool_call too; all have their members."""
     yield from _check_items(request, _CALL)
 
 
-# OAI-RESP-20
 @table.rule("OAI-RESP-20")
 def hosted_items_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """Items of hosted tools have an id, their own output inside, and no call_id."""
     yield from _check_items(request, _HOSTED)
 
 
-# OAI-RESP-21
 @table.rule("OAI-RESP-21")
 def approval_items_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """An approval has the id of its request and a boolean; a request has an id, a name, arguments and a server."""

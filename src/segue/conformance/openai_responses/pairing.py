@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from segue.conformance.openai_responses.request import APPROVAL, PAIRS, Item, ResponsesRequest
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, quote
-from segue.models import Model
 
 table: RuleTable[ResponsesRequest] = RuleTable()
 
@@ -21,11 +20,7 @@ _RUN_BY_PROVIDER = frozenset({"tool_search_call", "program", "multi_agent_call"}
 _TOOL_SEARCH = "tool_search_call"
 
 
-def _is_not_openai(model: Model) -> bool:
-    return model.family != "gpt"
-
-
-NOT_OPENAI = ModelFilter("models of other vendors, and unknown names", _is_not_openai)
+NOT_OPENAI = ModelFilter("models of other vendors, and unknown names", lambda model: model.family != "gpt")
 
 
 def _readable_type(item_type: str) -> str:
@@ -66,7 +61,6 @@ def _find_unanswered_calls(request: ResponsesRequest) -> Iterator[Item]:
             yield item
 
 
-# OAI-RESP-04
 @table.rule("OAI-RESP-04")
 def calls_have_results(request: ResponsesRequest) -> Iterator[Problem]:
     """Every call has an output with the same call_id, unless it runs asynchronously or the provider runs it."""
@@ -79,7 +73,6 @@ def calls_have_results(request: ResponsesRequest) -> Iterator[Problem]:
         yield Problem(item.path, seen, severity)
 
 
-# OAI-RESP-17
 @table.rule("OAI-RESP-17")
 def custom_calls_have_outputs(request: ResponsesRequest) -> Iterator[Problem]:
     """Every custom_tool_call has an output with the same call_id, unless it runs asynchronously."""
@@ -88,7 +81,6 @@ def custom_calls_have_outputs(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(item.path, f"No tool output found for custom tool call {quote(item.call_id)}.")
 
 
-# OAI-RESP-17
 @table.rule("OAI-RESP-17")
 def outputs_match_calls(request: ResponsesRequest) -> Iterator[Problem]:
     """The type of an output matches that of its call: function_call_output for a function_call, and so on."""
@@ -111,7 +103,6 @@ def _find_orphan_outputs(request: ResponsesRequest, *, mcp: bool) -> Iterator[It
             yield item
 
 
-# OAI-RESP-05
 @table.rule("OAI-RESP-05")
 def outputs_have_calls(request: ResponsesRequest) -> Iterator[Problem]:
     """Every output has the id of a call in the input, the earlier response or the conversation."""
@@ -120,7 +111,6 @@ def outputs_have_calls(request: ResponsesRequest) -> Iterator[Problem]:
         yield Problem(item.path, seen)
 
 
-# OAI-RESP-05
 @table.rule("OAI-RESP-05")
 def outputs_follow_calls(request: ResponsesRequest) -> Iterator[Problem]:
     """An output comes after its call."""
@@ -135,7 +125,6 @@ def outputs_follow_calls(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(item.path, f"the output of {quote(call_id)} comes before its call")
 
 
-# OAI-RESP-06
 @table.rule("OAI-RESP-06", severity="risk", applies_to=NOT_OPENAI)
 def pairs_not_interrupted(request: ResponsesRequest) -> Iterator[Problem]:
     """Nothing but calls and outputs is between a call and its output; DeepSeek rejects it, others a message."""
@@ -154,7 +143,6 @@ def pairs_not_interrupted(request: ResponsesRequest) -> Iterator[Problem]:
             last = item.index
 
 
-# OAI-RESP-20
 @table.rule("OAI-RESP-20")
 def shell_output_names_call(request: ResponsesRequest) -> Iterator[Problem]:
     """A local_shell_call_output has the id of its call, as call_id or as id."""
@@ -163,7 +151,6 @@ def shell_output_names_call(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.call_id", f"Missing required parameter: '{item.path}.call_id'.")
 
 
-# OAI-RESP-21
 @table.rule("OAI-RESP-21")
 def approvals_have_requests(request: ResponsesRequest) -> Iterator[Problem]:
     """An mcp_approval_response has the id of an mcp_approval_request before it."""
@@ -179,7 +166,6 @@ def approvals_have_requests(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.approval_request_id", seen)
 
 
-# OAI-RESP-21
 @table.rule("OAI-RESP-21")
 def no_outputs_for_mcp_calls(request: ResponsesRequest) -> Iterator[Problem]:
     """Calls of MCP servers have no separate output."""
@@ -188,7 +174,6 @@ def no_outputs_for_mcp_calls(request: ResponsesRequest) -> Iterator[Problem]:
         yield Problem(item.path, f"{seen} Calls of MCP servers contain their own output.")
 
 
-# OAI-RESP-25
 @table.rule("OAI-RESP-25")
 def call_ids_unique(request: ResponsesRequest) -> Iterator[Problem]:
     """No two calls have the same call_id, and no call has two outputs; pairing would be ambiguous."""

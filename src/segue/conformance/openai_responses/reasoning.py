@@ -40,7 +40,6 @@ def _is_made_by_model(item: Item) -> bool:
     return item.type not in _NOT_MODEL_ITEMS
 
 
-# OAI-RESP-07
 @table.rule("OAI-RESP-07")
 def reasoning_followed(request: ResponsesRequest) -> Iterator[Problem]:
     """A reasoning item is directly before the message or call that was generated with it, and both have their ids.
@@ -69,7 +68,6 @@ def _lacks_id(item: Item) -> bool:
     return not has_text(item.id) and (item.is_assistant or item.type in _CALLS)
 
 
-# OAI-RESP-08
 @table.rule("OAI-RESP-08", applies_to=REASONING)
 def reasoning_keeps_id(request: ResponsesRequest) -> Iterator[Problem]:
     """A reasoning item whose id was left out is not directly before a message or call with an id."""
@@ -104,7 +102,6 @@ def _items_without_reasoning(request: ResponsesRequest) -> Iterator[Item]:
                 yield item
 
 
-# OAI-RESP-08
 @table.rule("OAI-RESP-08", severity="risk", applies_to=REASONING)
 def calls_keep_reasoning(request: ResponsesRequest) -> Iterator[Problem]:
     """A call that was generated with reasoning and has its id has the reasoning before it.
@@ -117,7 +114,6 @@ def calls_keep_reasoning(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.id", f"{seen}; if it was generated with one, omit the id")
 
 
-# OAI-RESP-09
 @table.rule("OAI-RESP-09", severity="risk", applies_to=REASONING)
 def messages_keep_reasoning(request: ResponsesRequest) -> Iterator[Problem]:
     """A message that was generated with reasoning and has its id has the reasoning before it."""
@@ -127,7 +123,6 @@ def messages_keep_reasoning(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.id", f"{seen}; if it was generated with one, omit the id")
 
 
-# OAI-RESP-09
 @table.rule("OAI-RESP-09", severity="risk")
 def messages_before_calls(request: ResponsesRequest) -> Iterator[Problem]:
     """The order is reasoning, message, call: no call is between reasoning and message."""
@@ -146,7 +141,6 @@ def messages_before_calls(request: ResponsesRequest) -> Iterator[Problem]:
             after_reasoning, separating_call = False, ""
 
 
-# OAI-RESP-10
 @table.rule("OAI-RESP-10")
 def no_references_without_store(request: ResponsesRequest) -> Iterator[Problem]:
     """With store false no item is referenced by id only: reasoning has its encrypted_content."""
@@ -162,7 +156,6 @@ def no_references_without_store(request: ResponsesRequest) -> Iterator[Problem]:
         yield Problem(item.path, seen, severity)
 
 
-# OAI-RESP-11
 @table.rule("OAI-RESP-11", applies_to=OPENAI)
 def encrypted_by_provider(request: ResponsesRequest) -> Iterator[Problem]:
     """encrypted_content is from this provider; a body does not show the account. Bedrock Mantle has its own."""

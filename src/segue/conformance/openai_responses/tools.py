@@ -29,7 +29,6 @@ TOOL_TYPES = frozenset(
 )
 
 
-# OAI-RESP-18
 @table.rule("OAI-RESP-18")
 def namespaces_present(request: ResponsesRequest) -> Iterator[Problem]:
     """A function_call of a tool that is declared only in a namespace has that namespace."""
@@ -53,7 +52,6 @@ def namespaces_present(request: ResponsesRequest) -> Iterator[Problem]:
             yield Problem(f"{item.path}.namespace", seen, severity)
 
 
-# OAI-RESP-19
 @table.rule("OAI-RESP-19")
 def names_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """Names are 1 to 128 letters, digits, `_` or `-`, namespaces up to 64; some servers limit names to 64 too."""
@@ -94,7 +92,6 @@ def _check_namespace(path: str, value: object) -> Iterator[Problem]:
         yield Problem(path, f"{seen}; at most {_LONGEST_NAMESPACE} are allowed")
 
 
-# OAI-RESP-19
 @table.rule("OAI-RESP-19")
 def tools_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """A tool has a type; function and custom tools have their name at the top level."""

@@ -79,7 +79,6 @@ MEMBERS = {
 SPEC = object_of(None, **MEMBERS)
 
 
-# OAI-RESP-26
 @table.rule("OAI-RESP-26")
 def options_in_range(request: ResponsesRequest) -> Iterator[Problem]:
     """Numbers are in the range of the published schema: temperature 0 to 2, top_p 0 to 1, top_logprobs 0 to 20.
@@ -93,7 +92,6 @@ def options_in_range(request: ResponsesRequest) -> Iterator[Problem]:
             yield from find_range_problems(_CONTEXT_MANAGEMENT, entry, f"context_management[{index}]")
 
 
-# OAI-RESP-26
 @table.rule("OAI-RESP-26", is_general=True)
 def types_valid(request: ResponsesRequest) -> Iterator[Problem]:
     """Options and tools have the types of the API."""

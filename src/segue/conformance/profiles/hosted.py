@@ -32,7 +32,6 @@ _GROQ_KEYS: Keys = {
 }
 
 
-# COMP-01
 @_GROQ.rule("COMP-01")
 def groq_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only the keys that Groq accepts."""
@@ -50,7 +49,6 @@ def _is_reasoning_model(model: Model) -> bool | None:
     return False if model.family in ("llama", "gemma", "mistral", "kimi") else None
 
 
-# COMP-02
 @_GROQ.rule("COMP-02")
 def groq_reasoning(request: ChatRequest) -> Iterator[Problem]:
     """Only messages to reasoning models have `reasoning`."""
@@ -73,7 +71,6 @@ _CEREBRAS_KEYS: Keys = {
 }
 
 
-# COMP-04
 @_CEREBRAS.rule("COMP-04")
 def cerebras_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only the keys that Cerebras accepts: `reasoning`, but not `reasoning_content`."""
@@ -87,7 +84,6 @@ def cerebras_keys(request: ChatRequest) -> Iterator[Problem]:
 _XAI: RuleTable[ChatRequest] = RuleTable()
 
 
-# COMP-05
 @_XAI.rule("COMP-05")
 def xai_content(request: ChatRequest) -> Iterator[Problem]:
     """Every message has content, even one with calls; an empty string is accepted."""
@@ -120,7 +116,6 @@ def _find_stray_results(request: ChatRequest) -> Iterator[tuple[str, str | None,
             yield result.path, result_id, result_id in known
 
 
-# COMP-07
 @_MINIMAX.rule("COMP-07")
 def minimax_orphans(request: ChatRequest) -> Iterator[Problem]:
     """A result has the id of an existing call."""
@@ -129,7 +124,6 @@ def minimax_orphans(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(path, f"tool result's tool id({quote(result_id or '')}) not found (2013)")
 
 
-# COMP-08
 @_MINIMAX.rule("COMP-08")
 def minimax_order(request: ChatRequest) -> Iterator[Problem]:
     """Each call has one result directly after it, and no two calls of a message have the same id."""
@@ -158,14 +152,12 @@ def _check_duplicates(request: ChatRequest, reason: str) -> Iterator[Problem]:
             answered.add(text_or_empty(result.id))
 
 
-# COMP-09
 @_MINIMAX.rule("COMP-09")
 def minimax_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is valid JSON."""
     yield from openai_chat.minimax_arguments(request)
 
 
-# COMP-10
 @_MINIMAX.rule("COMP-10")
 def minimax_parameters(request: ChatRequest) -> Iterator[Problem]:
     """Every declared function has parameters."""
@@ -182,7 +174,6 @@ def minimax_parameters(request: ChatRequest) -> Iterator[Problem]:
 _ZAI: RuleTable[ChatRequest] = RuleTable()
 
 
-# COMP-11
 @_ZAI.rule("COMP-11")
 def zai_messages(request: ChatRequest) -> Iterator[Problem]:
     """There is a user message, every call has one result directly after it, and no id is used twice."""
@@ -206,7 +197,6 @@ def zai_messages(request: ChatRequest) -> Iterator[Problem]:
             yield Problem(f"{call.path}.id", f"{reason}: {seen}")
 
 
-# OAI-CHAT-22
 @_ZAI.rule("OAI-CHAT-22", severity="risk")
 def zai_keys(request: ChatRequest) -> Iterator[Problem]:
     """Messages have only documented keys, and those of the assistant reasoning_content: the preserved thinking."""
@@ -234,7 +224,6 @@ MAYBE_OPENAI = ModelFilter("OpenAI's models, and names without a maker", _may_be
 CLAUDE = ModelFilter("Claude models", lambda model: model.family == "claude")
 
 
-# OAI-CHAT-01
 @_OPENROUTER.rule("OAI-CHAT-01", applies_to=MAYBE_OPENAI)
 def openrouter_ids(request: ChatRequest) -> Iterator[Problem]:
     """For OpenAI's models the id of a call has at most 40 characters; models of other makers accept longer ones."""
@@ -248,7 +237,6 @@ def _last_user_index(request: ChatRequest) -> int:
     return max((message.index for message in request.messages if message.role == "user"), default=-1)
 
 
-# COMP-21
 @_OPENROUTER.rule("COMP-21", applies_to=GEMINI_3)
 def openrouter_details(request: ChatRequest) -> Iterator[Problem]:
     """Messages with calls have reasoning_details with one encrypted entry, for the first call, at index 0."""
@@ -273,7 +261,6 @@ def openrouter_details(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(where, f"the id {quote(first.id)} and the index 0 are expected", "risk")
 
 
-# COMP-22
 @_OPENROUTER.rule("COMP-22", severity="risk", applies_to=CLAUDE)
 def openrouter_forced(request: ChatRequest) -> Iterator[Problem]:
     """A forced tool_choice silently switches reasoning off."""
@@ -305,7 +292,6 @@ _FIREWORKS_BODY = frozenset(
 )
 
 
-# COMP-23
 @_FIREWORKS.rule("COMP-23")
 def fireworks_keys(request: ChatRequest) -> Iterator[Problem]:
     """Body and messages have only the keys that Fireworks accepts."""

@@ -15,7 +15,6 @@ from segue.conformance.values import has_text, is_object, json_type_name, quote,
 _OLLAMA: RuleTable[ChatRequest] = RuleTable()
 
 
-# COMP-12
 @_OLLAMA.rule("COMP-12")
 def ollama_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is an object on /api/chat; /v1 accepts a string with one."""
@@ -38,14 +37,12 @@ MISTRAL = ModelFilter("Mistral models", lambda model: model.family == "mistral")
 _ID_SUFFIX_LENGTH = 9
 
 
-# COMP-14
 @_VLLM.rule("COMP-14")
 def vllm_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is valid JSON; an empty string and null mean no arguments."""
     yield from check_json_arguments(request, "malformed JSON in the arguments of a replayed call", allow_empty=True)
 
 
-# COMP-15
 @_VLLM.rule("COMP-15", severity="risk", applies_to=MISTRAL)
 def vllm_cut_ids(request: ChatRequest) -> Iterator[Problem]:
     """For Mistral's tokenizers ids are cut to their last nine characters, which must differ."""
@@ -57,7 +54,6 @@ def vllm_cut_ids(request: ChatRequest) -> Iterator[Problem]:
                 yield Problem(f"{call.path}.id", f"{quote(call.id)} and {quote(other)} are cut to the same id")
 
 
-# COMP-16
 @_VLLM.rule("COMP-16")
 def vllm_calls(request: ChatRequest) -> Iterator[Problem]:
     """Replayed calls are objects of type function; a missing type means function."""
@@ -72,14 +68,12 @@ def vllm_calls(request: ChatRequest) -> Iterator[Problem]:
 _LLAMA_CPP: RuleTable[ChatRequest] = RuleTable()
 
 
-# COMP-17
 @_LLAMA_CPP.rule("COMP-17")
 def llama_arguments(request: ChatRequest) -> Iterator[Problem]:
     """function.arguments is valid JSON."""
     yield from check_json_arguments(request, "Failed to parse tool call arguments as JSON", allow_empty=False)
 
 
-# COMP-18
 @_LLAMA_CPP.rule("COMP-18", severity="risk")
 def llama_prefill(request: ChatRequest) -> Iterator[Problem]:
     """With thinking enabled in the template, the last message is not the assistant's."""
@@ -91,7 +85,6 @@ def llama_prefill(request: ChatRequest) -> Iterator[Problem]:
         yield Problem(request.messages[-1].path, reason, severity)
 
 
-# COMP-19
 @_LLAMA_CPP.rule("COMP-19")
 def llama_content(request: ChatRequest) -> Iterator[Problem]:
     """Every message has the key content; an assistant message may have tool_calls instead."""

@@ -14,7 +14,6 @@ _DEEPSEEK: RuleTable[ResponsesRequest] = RuleTable()
 _OUTPUTS = frozenset(PAIRS.values())
 
 
-# DS-11
 @_DEEPSEEK.rule("DS-11")
 def outputs_adjacent(request: ResponsesRequest) -> Iterator[Problem]:
     """The calls of a turn are directly followed by their outputs, in call order; no item is between them."""

@@ -18,7 +18,7 @@ from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items,
 from segue.wire.anthropic.tools import TOOL_KEYS
 from segue.wire.base import CompactionForm, CompactionThreshold, RenderContext, Wire, is_random_id
 from segue.wire.http_form import HttpForm
-from segue.wire.ids import IdScheme, prefix_scheme
+from segue.wire.ids import prefix_scheme
 from segue.wire.json_values import object_or_none, objects_in, string_or_none
 from segue.wire.names import NameRule
 
@@ -134,15 +134,6 @@ def _claude_constraints(model: Model) -> Constraints:
     )
 
 
-def _ids(_model: Model) -> IdScheme:
-    return _IDS
-
-
-def _names(_model: Model) -> NameRule:
-    # ANT-34: newer error messages name 128
-    return NameRule(same_api_limit=128)
-
-
 def _keeps_reply_id(reply_id: str, request: Request) -> bool:
     """Return whether a later request may name the id: in a thread. Otherwise clients only merge replies by it."""
     has_thread = request.native is not None and request.native.fragment.get("thread") is not None
@@ -172,8 +163,8 @@ WIRE = Wire(
     tool_format="anthropic",
     path="/v1/messages",
     constraints=constraints,
-    id_scheme=_ids,
-    name_rule=_names,
+    id_scheme=lambda _model: _IDS,
+    name_rule=lambda _model: NameRule(same_api_limit=128),
     parse_request=parse_request,
     render_request=render_request,
     render_items=render_items,

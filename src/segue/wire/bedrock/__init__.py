@@ -119,10 +119,6 @@ def _ids(model: Model) -> IdScheme:
             return _IDS
 
 
-def _names(_model: Model) -> NameRule:
-    return NameRule()
-
-
 def _open_stream(turn_key: str) -> StreamParser:
     from segue.wire.bedrock.stream_in import BedrockReader
     from segue.wire.stream.parse import StreamParser
@@ -147,7 +143,7 @@ WIRE = Wire(
     stream_path="/model/{model}/converse-stream",
     constraints=constraints,
     id_scheme=_ids,
-    name_rule=_names,
+    name_rule=lambda _model: NameRule(),
     parse_request=parse_request,
     render_request=render_request,
     render_items=render_items,

@@ -186,10 +186,6 @@ def _wrap_tool_search(text: str) -> JsonObject:
     return {"type": "tool_search_tool_search_result", "tool_references": names}
 
 
-def _wrap_advisor(text: str) -> JsonObject:
-    return {"type": "advisor_result", "text": text, "stop_reason": None}
-
-
 # ------------------------------------------------------------------------------------------------------ managed agents
 
 _EPOCH = "1970-01-01T00:00:00Z"
@@ -239,7 +235,9 @@ ANTHROPIC: dict[str, PayloadShape] = {
     ),
     "ResponseTextEditorCodeExecutionToolResultBlock": _server_result("text_editor_code_execution", _wrap_file_view),
     "ResponseToolSearchToolResultBlock": _server_result("tool_search", _wrap_tool_search),
-    "ResponseAdvisorToolResultBlock": _server_result("advisor", _wrap_advisor),
+    "ResponseAdvisorToolResultBlock": _server_result(
+        "advisor", lambda text: {"type": "advisor_result", "text": text, "stop_reason": None}
+    ),
     # The wire does not parse this block; as a single payload it is a tool output.
     "MCPToolListingBlock": PayloadShape(
         tool="mcp_list_tools", output=keys_output("mcp_server_name", "tools"), kind="hosted"

@@ -93,10 +93,6 @@ _ASSISTANTS: dict[str, PayloadShape] = {
 # ------------------------------------------------------------------------------------------------------------ realtime
 
 
-def _execution_error(text: str) -> JsonObject:
-    return {"type": "tool_execution_error", "message": text}
-
-
 _REALTIME: dict[str, PayloadShape] = {
     "RealtimeFunctionCall": PayloadShape(id="call_id", item_id="id", name="name", arguments=json_text("arguments")),
     "RealtimeFunctionCallOutput": PayloadShape(id="call_id", item_id="id", output=text_output("output")),
@@ -104,7 +100,7 @@ _REALTIME: dict[str, PayloadShape] = {
         id="id",
         name="name",
         arguments=json_text("arguments"),
-        output=mcp_output(_execution_error),
+        output=mcp_output(lambda text: {"type": "tool_execution_error", "message": text}),
         failed=has_failed,
         kind="hosted",
         defaults={"server_label": ""},
@@ -135,10 +131,6 @@ _CHATKIT: dict[str, PayloadShape] = {
 _TURN = {"turn_id": ""}
 _DONE = {**_TURN, "status": "completed"}
 _RUNNING = {**_TURN, "status": "in_progress"}
-
-
-def _has_failed_result(payload: JsonObject) -> bool:
-    return payload["success"] is False or has_failed(payload)
 
 
 def _parse_command_output(item: JsonObject) -> Content:
@@ -198,7 +190,7 @@ _AGENTS: dict[str, PayloadShape] = {
     "AgentSessionToolResult": PayloadShape(
         id="call_id",
         output=with_status(output_or_error(parts_output("output")), path="success", done=True, failed=False),
-        failed=_has_failed_result,
+        failed=lambda payload: payload["success"] is False or has_failed(payload),
         defaults=_TURN,
     ),
     "AgentMCPCall": PayloadShape(

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from segue.canonical.blocks import Media, Text, ToolCall, ToolResponse
 from segue.wire.catalog.codecs import (
     ArgumentsCodec,
-    Content,
     OutputCodec,
     Patch,
     free_text,
@@ -52,10 +51,6 @@ def _is_hosted_search(item: JsonObject) -> bool:
     return CALL_TYPES["tool_search_call"].is_hosted(item)
 
 
-def _parse_found_tools(item: JsonObject) -> Content:
-    return CALL_TYPES["tool_search_call"].content(item), item["tools"]
-
-
 def _render_shell_action(call: ToolCall) -> Patch:
     container = {"environment": {"type": "container_reference", "container_id": ""}}
     return {"action": call.arguments, **(container if call.kind == "hosted" else {})}
@@ -81,10 +76,6 @@ def _render_prompt(call: ToolCall) -> Patch:
 
 def _render_code_image(media: Media) -> JsonObject:
     return {"type": "image", "url": media.url or f"data:{media.mime or 'image/png'};base64,{media.data or ''}"}
-
-
-def _execution_error(text: str) -> JsonObject:
-    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
 
 
 def _render_output_texts(response: ToolResponse) -> Patch:
@@ -124,7 +115,9 @@ _TOOL_SEARCH_OUTPUT = PayloadShape(
     id="call_id",
     item_id="id",
     tool="tool_search",
-    output=OutputCodec(_parse_found_tools, _render_tool_search_output),
+    output=OutputCodec(
+        lambda item: (CALL_TYPES["tool_search_call"].content(item), item["tools"]), _render_tool_search_output
+    ),
     is_hosted=_is_hosted_search,
 )
 
@@ -195,7 +188,9 @@ _PROVIDER_SIDE: dict[str, PayloadShape] = {
         _CALL_AND_OUTPUT,
         name="name",
         arguments=_hosted_arguments("mcp_call", json_text("arguments")),
-        output=with_status(mcp_output(_execution_error)),
+        output=with_status(
+            mcp_output(lambda text: {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]})
+        ),
         defaults={"server_label": ""},
     ),
     "WebSearchToolCall": replace(

@@ -27,10 +27,6 @@ _IDS = prefix_scheme("qwen", "call_", limit=64, pattern=r"[\s\S]+")
 _MAX_BUDGET = 32_768
 
 
-def _names(_model: Model) -> NameRule:
-    return NameRule(same_api_allowed=r"\s\S", same_api_limit=10_000)
-
-
 def _name_parts(model: Model) -> set[str]:
     return set(re.findall(r"[a-z]+", model.name.lower()))
 
@@ -116,7 +112,7 @@ WIRE = make_wire(
         served_families=OPEN_FAMILIES,
         base_path="/compatible-mode/v1",
         body_tool=BodyTool("enable_search", "search_options", with_functions=False),
-        names=_names,
+        names=lambda _model: NameRule(same_api_allowed=r"\s\S", same_api_limit=10_000),
         reasoning_key="reasoning_content",
         reasoning_option="switch",
         prefill_key="partial",

@@ -15,7 +15,7 @@ from segue.wire.gemini.reply import parse_error, parse_reply, render_error, rend
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.http_form import HttpForm
-from segue.wire.ids import IdScheme, prefix_scheme
+from segue.wire.ids import prefix_scheme
 from segue.wire.names import NameRule
 
 if TYPE_CHECKING:
@@ -81,10 +81,6 @@ def constraints(model: Model) -> Constraints:
     )
 
 
-def _ids(model: Model) -> IdScheme:
-    return _IDS if capabilities_of(model).call_ids else _POSITIONAL_IDS
-
-
 def _names(_model: Model) -> NameRule:
     # GEM-23: 128 in newer documentation
     return NameRule("a-zA-Z0-9_.:-", same_api_limit=128, first_allowed="a-zA-Z_", same_api_keep_undeclared=True)
@@ -113,7 +109,7 @@ WIRE = Wire(
     path="/v1beta/models/{model}:generateContent",
     stream_path="/v1beta/models/{model}:streamGenerateContent?alt=sse",
     constraints=constraints,
-    id_scheme=_ids,
+    id_scheme=lambda model: _IDS if capabilities_of(model).call_ids else _POSITIONAL_IDS,
     name_rule=_names,
     parse_request=parse_request,
     render_request=render_request,

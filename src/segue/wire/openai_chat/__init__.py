@@ -109,10 +109,6 @@ _IDS = prefix_scheme("openai", "call_", limit=40, pattern=r"[\s\S]{1,40}")
 _MEDIA_KINDS = frozenset({"image", "audio", "document"})
 
 
-def _ids(_model: Model) -> IdScheme:
-    return _IDS
-
-
 def _refused_media(model: Model) -> frozenset[str]:
     """Only models with audio in their name hear it; of a server, models of other makers may."""
     return frozenset({"audio"}) if model.family == "gpt" and "audio" not in model.name else frozenset()
@@ -162,11 +158,6 @@ def _constraints(model: Model) -> Constraints:
     )
 
 
-def _names(model: Model) -> NameRule:
-    # OAI-CHAT-08: reasoning models have been observed to accept a dot.
-    return NameRule(same_api_allowed="." if is_reasoning_model(model) else "")
-
-
 def _fields_by_model(model: Model) -> Row:
     # COMP-09
     return {"arguments": "json"} if model.family == "minimax" else _NO_CHANGES
@@ -184,9 +175,9 @@ OPENAI_DIALECT = ChatDialect(
     title="OpenAI Chat Completions",
     default_model="gpt-4.1",
     constraints=_constraints,
-    ids=_ids,
+    ids=lambda _model: _IDS,
     kind="wire",
-    names=_names,
+    names=lambda model: NameRule(same_api_allowed="." if is_reasoning_model(model) else ""),
     families=("gpt",),
     served_families=frozenset({"gpt"}),
     body_tool=BodyTool("web_search_options"),
@@ -246,16 +237,12 @@ _SERVER_CONSTRAINTS: Row = {
 }
 
 
-def _no_model_changes(_model: Model) -> Row:
-    return _NO_CHANGES
-
-
 def make_server_wire(
     name: str,
     dialect: Row = _NO_CHANGES,
     constraints: Row = _NO_CHANGES,
     *,
-    by_model: Callable[[Model], Row] = _no_model_changes,
+    by_model: Callable[[Model], Row] = lambda _model: _NO_CHANGES,
     dialect_by_model: Callable[[Model], Row] = _fields_by_model,
     ids: Callable[[Model], IdScheme] = OPENAI_DIALECT.ids,
     served_model: str | None = None,

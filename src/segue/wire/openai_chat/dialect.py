@@ -27,18 +27,6 @@ from segue.wire.options import OptionTypes, drop_options
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
 
 
-def _default_names(_model: Model) -> NameRule:
-    return NameRule()
-
-
-def _no_changes(_model: Model) -> Mapping[str, Any]:
-    return {}
-
-
-def _keep_options(options: Options, _model: Model, _report: Report) -> Options:
-    return options
-
-
 class ChatDialect(Struct, frozen=True, dict=True):
     """One vendor on this wire. The defaults are those of a server with no extensions."""
 
@@ -50,7 +38,7 @@ class ChatDialect(Struct, frozen=True, dict=True):
     ids: Callable[[Model], IdScheme]
     kind: Literal["wire", "dialect", "server"] = "dialect"
     tool_format: str = "openai"
-    names: Callable[[Model], NameRule] = _default_names
+    names: Callable[[Model], NameRule] = lambda _model: NameRule()
 
     profile: str | None = None
     """The name of a server profile, which has the API name `openai-chat`."""
@@ -153,9 +141,9 @@ class ChatDialect(Struct, frozen=True, dict=True):
     """The finish reason of a reply that broke off, if the vendor has one."""
     render_error: Callable[[ApiError], JsonObject] = render_error
     """Renders an error body."""
-    by_model: Callable[[Model], Mapping[str, Any]] = _no_changes
+    by_model: Callable[[Model], Mapping[str, Any]] = lambda _model: {}
     """Returns the fields that differ for a model."""
-    adjust_options: Callable[[Options, Model, Report], Options] = _keep_options
+    adjust_options: Callable[[Options, Model, Report], Options] = lambda options, _model, _report: options
     """Removes what the vendor's models reject from cross-API options."""
 
     @property

@@ -12,7 +12,7 @@ from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.render.ranges import BodyRange
 from segue.wire.base import ApiError, CompactionForm, CompactionThreshold, RenderContext, Wire
-from segue.wire.ids import IdScheme, prefix_scheme
+from segue.wire.ids import prefix_scheme
 from segue.wire.json_values import JsonObject, objects_in
 from segue.wire.names import NAMESPACE_SEPARATOR, NameRule
 from segue.wire.openai_responses.context import OPENAI, ResponsesDialect
@@ -116,10 +116,6 @@ def _openai_constraints(model: Model) -> Constraints:
     )
 
 
-def _ids(_model: Model) -> IdScheme:
-    return _IDS
-
-
 def _names(model: Model) -> NameRule:
     # OAI-RESP-19: the limit is 128 in newer specifications.
     # OAI-CHAT-08: reasoning models have been observed to accept a dot.
@@ -169,7 +165,7 @@ def make_wire(
         tool_format="openai",
         path="/responses",
         constraints=constraints,
-        id_scheme=_ids,
+        id_scheme=lambda _model: _IDS,
         name_rule=_names,
         parse_request=partial(parse_request, dialect=dialect),
         render_request=partial(render_request, dialect=dialect),

@@ -129,10 +129,6 @@ def _render_shell_output(response: ToolResponse, text: str) -> JsonObject:
     return {"output": [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": code}}]}
 
 
-def _render_patch_output(response: ToolResponse, text: str) -> JsonObject:
-    return {"status": "completed" if response.outcome is None else "failed", "output": text}
-
-
 def _found_tools(item: JsonObject) -> tuple[Block, ...]:
     return (Text(f"[tools found: {', '.join(_list_names(item)) or 'none'}]"),)
 
@@ -165,10 +161,6 @@ def _is_in_container(item: JsonObject) -> bool:
     return (object_or_none(item.get("environment")) or {}).get("type") in ("container_auto", "container_reference")
 
 
-def _is_server_run(item: JsonObject) -> bool:
-    return item.get("execution") != "client" or not item.get("call_id")
-
-
 CALL_TYPES: dict[str, CallType] = {
     "computer_call": CallType("computer_call_output", "computer", _pick_fields("action", "actions"), _screenshot),
     "local_shell_call": CallType(
@@ -193,14 +185,17 @@ CALL_TYPES: dict[str, CallType] = {
         _get_field("operation"),
         _text_field("output"),
         is_error=lambda item: item.get("status") == "failed",
-        render_output=_render_patch_output,
+        render_output=lambda response, text: {
+            "status": "completed" if response.outcome is None else "failed",
+            "output": text,
+        },
     ),
     "tool_search_call": CallType(
         "tool_search_output",
         "tool_search",
         _get_field("arguments"),
         _found_tools,
-        is_hosted=_is_server_run,
+        is_hosted=lambda item: item.get("execution") != "client" or not item.get("call_id"),
         id_optional=True,
         # OAI-RESP-17
         function_output=True,

@@ -16,7 +16,7 @@ from segue.canonical.request import Tool
 from segue.wire.text.elements import ElementFormat
 from segue.wire.text.json_calls import parse_call
 from segue.wire.text.regions import Reading, Segment
-from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.text_format import TextFormat, call_arguments, function_declaration, render_spaced_json
 from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
 _BAR, _GAP = "\N{FULLWIDTH VERTICAL LINE}", "\N{LOWER ONE EIGHTH BLOCK}"
@@ -150,10 +150,6 @@ def _render_calls(calls: Sequence[ToolCall]) -> str:
     return f"{_CALLS}{''.join(rendered)}{_CALLS_END}" if rendered else ""
 
 
-def _render_results(results: Sequence[ResultText]) -> str:
-    return "".join(f"{_OUTPUT}{result.text}{_OUTPUT_END}" for result in results)
-
-
 DEEPSEEK_TEXT = TextFormat(
     name="deepseek-text",
     title="DeepSeek V3 to V4: special tokens and JSON, or elements",
@@ -166,7 +162,7 @@ DEEPSEEK_TEXT = TextFormat(
     ),
     render_tools=_render_tools,
     render_calls=_render_calls,
-    render_results=_render_results,
+    render_results=lambda results: "".join(f"{_OUTPUT}{result.text}{_OUTPUT_END}" for result in results),
     provider="deepseek",
     eos_tokens=tuple(f"<{bar}end{gap}of{gap}sentence{bar}>" for bar, gap in product((_BAR, "|"), (_GAP, "_"))),
 )

@@ -287,10 +287,6 @@ def _convert_bare_word(word: str) -> str:
     return word if _NUMBER.fullmatch(word) else _CONSTANTS.get(word) or json.dumps(word)
 
 
-def _render_tools(tools: Sequence[Tool]) -> str:
-    return "".join(f"<|tool>{_render_declaration(tool)}<tool|>" for tool in tools)
-
-
 def _render_declaration(tool: Tool) -> str:
     start = f"declaration:{tool.name}{{description:{_render_value(tool.description or '')}"
     schema = tool.parameters or {}
@@ -373,7 +369,7 @@ GEMMA = TextFormat(
         Opener("c", _match_bare, "a"),
     ),
     markers=(_OPEN, "<start_function_call>", *_CODE_TAGS, _THOUGHT),
-    render_tools=_render_tools,
+    render_tools=lambda tools: "".join(f"<|tool>{_render_declaration(tool)}<tool|>" for tool in tools),
     render_calls=_render_calls,
     render_results=_render_results,
     eos_tokens=("<end_of_turn>", "<turn|>", "<eos>", "<start_function_response>", "<|tool_response>"),

@@ -21,7 +21,7 @@ from segue.wire.text.call_reader import IDENTIFIER, CallReader
 from segue.wire.text.json_calls import convert_python_calls, parse_json_calls
 from segue.wire.text.lenient_json import JsonScanner
 from segue.wire.text.regions import FoundCall, Match, Opener, Reading, Segment, literals_opener
-from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.text_format import TextFormat, call_arguments, function_declaration, render_spaced_json
 
 _PYTHON_TAG, _FUNCTION_TAG, _FUNCTION_END = "<|python_tag|>", "<function=", "</function>"
 _PYTHON_START = "<|python_start|>"
@@ -124,10 +124,6 @@ def _render_calls(calls: Sequence[ToolCall]) -> str:
     return "; ".join(render_spaced_json({"name": call.name, "parameters": call_arguments(call)}) for call in calls)
 
 
-def _render_results(results: Sequence[ResultText]) -> str:
-    return "\n\n".join(result.text for result in results)
-
-
 LLAMA = TextFormat(
     name="llama",
     title="Llama 3 and 4: bare JSON, Python lists and tags",
@@ -135,7 +131,7 @@ LLAMA = TextFormat(
     markers=(_PYTHON_TAG, _PYTHON_START, '"parameters"', "<|eom_id|>"),
     render_tools=_render_tools,
     render_calls=_render_calls,
-    render_results=_render_results,
+    render_results=lambda results: "\n\n".join(result.text for result in results),
     one_call_per_reply=True,
     eos_tokens=(*_EOS_TOKENS, "<|end_of_text|>"),
 )

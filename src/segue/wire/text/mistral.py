@@ -15,7 +15,7 @@ from segue.wire.json_values import object_or_none, string_or_none
 from segue.wire.text.json_calls import build_call, parse_call
 from segue.wire.text.lenient_json import InvalidJsonError, find_repeated_key, parse_lenient
 from segue.wire.text.regions import BrokenCall, Reading, Segment
-from segue.wire.text.text_format import ResultText, TextFormat, call_arguments, function_declaration, render_spaced_json
+from segue.wire.text.text_format import TextFormat, call_arguments, function_declaration, render_spaced_json
 from segue.wire.text.tokens import TokenRegion, TokenSet, token_opener
 
 _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
@@ -109,10 +109,6 @@ def _render_calls(calls: Sequence[ToolCall]) -> str:
     return "".join(f"{_CALLS}{call.name}{_ARGUMENTS}{render_spaced_json(call_arguments(call))}" for call in calls)
 
 
-def _render_results(results: Sequence[ResultText]) -> str:
-    return "".join(f"[TOOL_RESULTS]{result.text}[/TOOL_RESULTS]" for result in results)
-
-
 MISTRAL_TEXT = TextFormat(
     name="mistral-text",
     title="Mistral: [TOOL_CALLS], in the versions of its tokenizers",
@@ -120,7 +116,7 @@ MISTRAL_TEXT = TextFormat(
     markers=(_CALLS,),
     render_tools=_render_tools,
     render_calls=_render_calls,
-    render_results=_render_results,
+    render_results=lambda results: "".join(f"[TOOL_RESULTS]{result.text}[/TOOL_RESULTS]" for result in results),
     provider="mistral",
     eos_tokens=("</s>",),
 )

@@ -106,10 +106,6 @@ def _computer_schema(members: JsonObject) -> JsonObject:
     return {"type": "object", "properties": {"action": action}, "required": ["action"]}
 
 
-def _own_parameters(members: JsonObject) -> JsonObject:
-    return object_or_none(members.get("parameters")) or {"type": "object", "properties": {}}
-
-
 _EDITOR_FIELDS = {
     "path": _TEXT,
     "view_range": {"type": "array", "items": _NUMBER},
@@ -249,7 +245,7 @@ CLIENT_TOOLS: tuple[ClientTool, ...] = (
         "tool_search",
         "tool_search",
         "Searches for tools that are not at hand yet.",
-        _own_parameters,
+        lambda members: object_or_none(members.get("parameters")) or {"type": "object", "properties": {}},
         "tool_search_call",
         lambda arguments: {"arguments": arguments, "execution": "client"},
         is_excluded=lambda members: members.get("execution") != "client",

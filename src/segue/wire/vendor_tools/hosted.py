@@ -36,18 +36,10 @@ KIND_TITLES: dict[ToolKind, str] = {
 }
 
 
-def _any_model(_model: Model) -> bool:
-    return True
-
-
 def _string_list(value: object) -> list[str] | None:
     items = cast("list[object]", value) if isinstance(value, list) else []
     texts = [item for item in items if isinstance(item, str)]
     return texts if len(texts) == len(items) else None
-
-
-def _context_size(value: object) -> str | None:
-    return value if value in ("low", "medium", "high") else None
 
 
 def _location(value: object) -> JsonObject | None:
@@ -63,7 +55,7 @@ _OPTION_PARSERS: dict[str, Callable[[object], Any]] = {
     "allowed_domains": _string_list,
     "blocked_domains": _string_list,
     "max_uses": integer_or_none,
-    "search_context_size": _context_size,
+    "search_context_size": lambda value: value if value in ("low", "medium", "high") else None,
     "user_location": _location,
 }
 
@@ -97,7 +89,7 @@ class HostedTool(Struct, frozen=True):
     declared_type: str | None = None
     option_paths: Mapping[str, str] = {}
     fixed_members: Mapping[str, Any] = {}
-    supports_model: Callable[[Model], bool] = _any_model
+    supports_model: Callable[[Model], bool] = lambda _model: True
     parser: Callable[[JsonObject], ToolOptions | None] | None = None
     renderer: Callable[[ToolOptions], JsonObject | None] | None = None
     is_excluded: Callable[[JsonObject], bool] = lambda _members: False
@@ -149,14 +141,6 @@ def _supports_tool_search(model: Model) -> bool:
     return not model.version or model.at_least(*since)
 
 
-def _supports_url_context(model: Model) -> bool:
-    return not model.version or model.at_least(2, 5)
-
-
-def _supports_mcp(model: Model) -> bool:
-    return not model.version or model.at_least(3)
-
-
 def _is_search_model(model: Model) -> bool:
     """Return True for models such as `gpt-4o-search-preview` and `gpt-5-search-api`."""
     return "search" in re.split(r"[^a-z0-9]+", model.name.lower())
@@ -165,10 +149,6 @@ def _is_search_model(model: Model) -> bool:
 def _is_local_shell(members: JsonObject) -> bool:
     kind = (object_or_none(members.get("environment")) or {}).get("type")
     return kind not in ("container_auto", "container_reference")
-
-
-def _is_client_run(members: JsonObject) -> bool:
-    return members.get("execution") == "client"
 
 
 def _parse_search_options(members: JsonObject) -> ToolOptions:
@@ -237,7 +217,13 @@ _BASE_ROWS: tuple[HostedTool, ...] = (
         {**_DOMAINS, "max_uses": "max_uses"},
         {"name": "web_fetch"},
     ),
-    HostedTool("gemini", "web_fetch", "urlContext", "urlContext", supports_model=_supports_url_context),
+    HostedTool(
+        "gemini",
+        "web_fetch",
+        "urlContext",
+        "urlContext",
+        supports_model=lambda model: not model.version or model.at_least(2, 5),
+    ),
     HostedTool(
         "anthropic",
         "code_execution",
@@ -270,7 +256,7 @@ _BASE_ROWS: tuple[HostedTool, ...] = (
         "mcpServers",
         parser=parse_gemini_server,
         renderer=render_gemini_server,
-        supports_model=_supports_mcp,
+        supports_model=lambda model: not model.version or model.at_least(3),
     ),
     HostedTool(
         "anthropic",
@@ -286,7 +272,7 @@ _BASE_ROWS: tuple[HostedTool, ...] = (
         "tool_search",
         "tool_search",
         supports_model=_supports_tool_search,
-        is_excluded=_is_client_run,
+        is_excluded=lambda members: members.get("execution") == "client",
     ),
     HostedTool("openai-responses", "image_generation", "image_generation", "image_generation"),
 )
