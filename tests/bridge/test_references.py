@@ -280,6 +280,20 @@ def test_response_repeats_the_id_of_the_previous_one(api: str, stream: bool) -> 
     assert "conversation" not in second
 
 
+@pytest.mark.parametrize("counting", ["upstream", "estimate"])
+def test_tokens_of_a_history_are_counted_with_it(counting: Any) -> None:
+    shell = Shell(endpoint("openai-responses"), token_counting=counting)
+    name = conversation(shell, items=[{"role": "user", "content": "It rains. " * 400}])
+    _, response = create(shell, "openai-responses", conversation=name)
+    for reference in ({"conversation": name}, {"previous_response_id": response["id"]}):
+        body = {"model": "m", "input": "And?", **reference}
+        counted = Response([b'{"object":"response.input_tokens","input_tokens":999}'])
+        answer = shell.run("/v1/responses/input_tokens", body, [counted])
+        assert answer.body["input_tokens"] >= 999
+        assert all(sent["input"][0]["content"].startswith("It rains.") for sent in answer.sent_bodies)
+        assert len(answer.sent) == (counting == "upstream")
+
+
 # -------------------------------------------------------------------------------------------------------------- threads
 
 SYSTEM, LOOK = "You look.", [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]

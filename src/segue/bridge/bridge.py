@@ -91,7 +91,7 @@ class Bridge:
         if route.caller is not None:
             caller = msgspec.structs.replace(caller, wire=WIRES[route.caller])
         if api_path.operation == "count":
-            return CountRelay(self._settings, caller, route)
+            return CountRelay(self._settings, caller, route, client)
         relay = ReplyRelay if caller.wire.compaction is None else CompactionRelay
         return relay(self._settings, caller, route, client)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import parse_qs
 
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from segue.bridge.provider_errors import TransportError
 from segue.bridge.providers import Endpoint
 from segue.bridge.relay import Relay, RelaySettings
 from segue.bridge.routes import Route
+from segue.bridge.stored_responses import Reference, StoredHistory
 from segue.conversion.convert import ConvertJob
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError, Wire
@@ -129,24 +130,39 @@ class StoredHistoryRelay(LocalRelay):
 class CountRelay(Relay):
     """A request for the number of tokens: counted by the provider, or estimated."""
 
-    def __init__(self, settings: RelaySettings, caller: Caller, route: Route) -> None:
+    def __init__(self, settings: RelaySettings, caller: Caller, route: Route, client: str) -> None:
         super().__init__(caller.wire)
         self.route = route
         self.model = caller.model
         self._policy = replace(route.policy, body_model="alias")
         self._settings = settings
-        self._caller = caller
+        self._caller, self._client = caller, client
         self._endpoint: Endpoint = settings.pauses.choose(route.targets)
         keyed = use_caller_key(self._endpoint, caller) if route.pass_credentials else self._endpoint
         self._status = 0
         self._chunks: list[bytes] = []
         counted = keyed is not None and route.token_counting == "upstream" and WIRES[keyed.api].base_api in COUNTERS
         self._endpoint = keyed or self._endpoint
-        self.actions = self.guard(self.send if counted else self._estimate)
+        self.actions = self.guard(lambda: self._start(self.send if counted else self._estimate))
 
     @property
     def target(self) -> str | None:
         return self._endpoint.name
+
+    def _start(self, count: Callable[[], list[Action]]) -> list[Action]:
+        """Count what the body refers to as well, where it is stored here."""
+        reference = stored_responses.find_reference(self._caller, has_store=self._settings.has_store)
+        if not (isinstance(reference, Reference) and self._settings.has_store):
+            return count()
+        keys = entry_keys(self._settings.keys, self._client, reference.kind, reference.id, "")
+
+        def proceed(found: Mapping[str, bytes]) -> list[Action]:
+            history = stored_responses.read_entry(reference, next((found[key] for key in keys if key in found), None))
+            if isinstance(history, StoredHistory):
+                self._caller = replace(self._caller, body=stored_responses.expand(self._caller, history))
+            return count()
+
+        return self.load(list(keys), proceed)
 
     def _estimate(self) -> list[Action]:
         request = self.wire.parse_request(parse_count_request(self._caller.api_path.api, self._caller.body))
