@@ -187,20 +187,35 @@ def test_the_callers_own_api_makes_it_itself(api: str) -> None:
     assert answer.sent_bodies[0] == body | {"model": MODELS[api]}
 
 
+@pytest.mark.parametrize("by_conversation", [False, True])
 @pytest.mark.parametrize("target", [*MODELS])
-def test_a_response_that_compacted_can_be_continued(target: str) -> None:
+def test_a_response_that_compacted_can_be_continued(target: str, by_conversation: bool) -> None:
     """After it, the compaction is all that is left of the conversation."""
     shell = Shell(endpoint(target), cache="keep")
-    body = {"model": "m", "input": [*history("openai-responses"), TRIGGER]}
+    reference: dict[str, Any] = {}
+    if by_conversation:
+        reference = {"conversation": shell.run("/v1/conversations", {}).body["id"]}
+    body = {"model": "m", "input": [*history("openai-responses"), TRIGGER], **reference}
     reply = compacted_reply(target, ITEM) if target == "openai-responses" else None
     response = shell.run("/v1/responses", body, [reply or whole(target, make_reply(target, text=SUMMARY))]).body
-    follow_up = {"model": "m", "input": "And now?", "previous_response_id": response["id"]}
+    follow_up = {"model": "m", "input": "And now?", **(reference or {"previous_response_id": response["id"]})}
     answer = shell.run("/v1/responses", follow_up, [whole(target)])
     assert answer.status == 200, answer.data
     sent = json.dumps(answer.sent_bodies[0])
     assert "compaction_trigger" not in sent
     assert (ITEM["encrypted_content"] if target == "openai-responses" else SUMMARY) in sent
     assert "More." not in sent
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_thread_goes_on_after_a_compaction(stream: bool) -> None:
+    shell = Shell(endpoint("kimi"))
+    answer = ask(shell, "anthropic", "kimi", history("anthropic"), stream=stream, thread={"type": "create"})
+    reply = segue.assemble(answer.data, "anthropic") if stream else None
+    thread = {"type": "continue", "previous_message_id": answer.body["id"] if reply is None else reply.id}
+    body = body_of("anthropic", [said("user", "And now?")], thread=thread)
+    [sent] = shell.run(path_of("anthropic"), body, [whole("kimi")]).sent_bodies
+    assert [SUMMARY in json.dumps(sent), "More." in json.dumps(sent)] == [True, False]
 
 
 def above(api: str, *, pauses: bool = False) -> dict[str, Any]:
