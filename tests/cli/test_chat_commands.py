@@ -55,6 +55,17 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Pipe]:
         yield Pipe(tmp_path, claude, kimi)
 
 
+@pytest.mark.parametrize("lines", [(), ("and then?",)], ids=["none", "one"])
+def test_a_prompt_is_answered_before_stdin_is_read(pipe: Pipe, lines: tuple[str, ...]):
+    # The end of stdin is there before the reply.
+    with segue.emulator.start("anthropic", script="wait 0.5\nsay One.\n---\nsay Two.") as slow:
+        pipe.variables["ANTHROPIC_BASE_URL"] = slow.base_url
+        ended = pipe(*lines, flags=("-m", CLAUDE, "good morning"))
+    assert (ended.code, ended.err) == (0, "")
+    output = ended.out.decode()
+    assert [text for text in ("One.", "Two.", "cancelled") if text in output] == ["One.", "Two."][: 1 + len(lines)]
+
+
 def test_the_table_begins_with_help_and_describes_every_command():
     assert next(iter(COMMANDS)) == "help"
     assert all(command.description and command.description[0].islower() for command in COMMANDS.values())

@@ -87,6 +87,8 @@ class LineUI:
             if handled:
                 loop.add_signal_handler(signal.SIGINT, interrupt)
         try:
+            # At first a prompt of the command line may run.
+            await self._wait_or_end(handler.wait_idle())
             while not self._ended.is_set():
                 line = await self._read_line(_PROMPT if self._is_interactive else "")
                 if line is None:
