@@ -166,6 +166,33 @@ def test_failed_first_write_leaves_no_lease(engine: Engine, write: str, failure:
     other.acquire(id, "another process", 60)
 
 
+@contextmanager
+def interrupted_after_commit(store: SqlStore) -> Generator[None]:
+    """Make the first write fail as by a signal that arrives after its commit."""
+    write_session, signals = store._write_session, [KeyboardInterrupt()]
+
+    @contextmanager
+    def interrupted_session() -> Generator[SqlSession]:
+        with write_session() as session:
+            yield session
+        if signals:
+            raise signals.pop()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_write_session", interrupted_session)
+        yield
+
+
+@pytest.mark.parametrize("write", [*WRITES, "compress"])
+def test_first_write_that_is_interrupted_after_its_commit_leaves_no_lease(engine: Engine, write: str) -> None:
+    store, other = engine.open(), engine.open()
+    writer = StoredConversation(store, open_calls(store))
+    writes = {**WRITES, "compress": lambda kept: kept.compress("drop-oldest", 1)}
+    with interrupted_after_commit(store), pytest.raises(KeyboardInterrupt):
+        writes[write](writer)
+    assert other.lease(writer.id) is None
+
+
 @pytest.mark.parametrize("write", WRITES)
 def test_failed_later_write_keeps_the_lease_until_close(engine: Engine, write: str) -> None:
     store, other = engine.open(), engine.open()

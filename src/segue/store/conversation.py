@@ -422,8 +422,9 @@ class StoredConversation:
         if self._has_lease:
             yield
             return
-        self._store.acquire(self.id, self._owner, self._ttl)
         try:
+            # A signal may arrive after the commit.
+            self._store.acquire(self.id, self._owner, self._ttl)
             yield
         finally:
             if not self._has_lease:
