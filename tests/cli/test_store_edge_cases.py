@@ -251,13 +251,12 @@ def test_terminated_process_releases_its_lease(store_cli: StoreCli, number: sign
         store = stack.enter_context(SqliteStore(store_cli.path))
         stack.enter_context(process)
         stack.callback(process.kill)
-        deadline = time.monotonic() + 100
+        # A busy machine may need long: only a test that hangs is ended.
         while store.lease(id) is None:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
+            assert process.poll() is None, process.communicate()
             time.sleep(0.02)
         process.send_signal(number)
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate()
         assert (process.returncode, out, err) == (128 + number, b"", b"")
         assert store.lease(id) is None
     assert store_cli("compress", id, "--strategy", "drop-oldest", "--budget", "500").code == 0
