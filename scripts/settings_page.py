@@ -33,6 +33,7 @@ from segue.cli.settings import (
     Settings,
     ToolSettings,
 )
+from segue.gateway.client_keys import GroupSettings
 from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
 from segue.gateway.settings import GatewaySettings
@@ -165,6 +166,10 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "workers": "processes; more than one need a store",
             "routes": "which models serve which names",
             "passthrough": "requests that are passed on as they are",
+            "groups": "groups of clients, with limits that they share",
+            "unknown_price": "dollars per million tokens of models without a known price; "
+            "if left out, clients with budgets can't use them",
+            "budget_webhook": "a URL that gets a message when 80 % of a budget are spent",
         },
     ),
     "[[gateway.routes]]": (
@@ -198,6 +203,15 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "body_model": "whether the model name in a body is the model that generated its reasoning, or an alias",
         },
     ),
+    "[gateway.groups.NAME]": (
+        GroupSettings,
+        {
+            "requests_per_minute": "requests of all its clients",
+            "tokens_per_minute": "their tokens",
+            "concurrent": "their requests at once",
+            "budgets": "dollars for a period, such as `50/month`; periods are `day`, `week`, `month` and `total`",
+        },
+    ),
     "[[gateway.passthrough]]": (
         PassthroughSettings,
         {
@@ -208,6 +222,7 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "auth": "`client`: the client's own key",
             "always": "pass on what segue could translate, too",
             "max_mb": "for one request",
+            "cost": "dollars that a request reserves of budgets, and costs where its usage or price is not known",
         },
     ),
 }

@@ -14,11 +14,12 @@ from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.providers import Endpoint, resolve
 from segue.emulator import Emulator, start
 from segue.emulator.steps import ScriptFunction
-from segue.gateway.client_keys import ClientKey
+from segue.gateway.client_keys import ClientKey, GroupSettings
 from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
 from segue.gateway.server import GatewayServer
 from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySettings
+from segue.gateway.spending import CostLookup
 from segue.wire.registry import WIRES
 
 KEYS = EnvelopeKeys(b"k" * 32)
@@ -74,6 +75,8 @@ def running_gateway(
     emulator_options: Mapping[str, Any] | None = None,
     options_of: Mapping[str, Mapping[str, Any]] | None = None,
     contexts: Mapping[str, int] | None = None,
+    groups: Mapping[str, GroupSettings] | None = None,
+    cost: CostLookup = lambda _provider, _model, _usage: None,
     **settings: Any,
 ) -> Generator[Running]:
     """Run a gateway with an emulated provider for each API in `scripts`, named `test-API`.
@@ -104,6 +107,8 @@ def running_gateway(
             prefers_default=not routes,
             clients=tuple(clients),
             passthrough=tuple(passthrough),
+            groups=groups or {},
+            cost=cost,
             buffer_tool_calls=buffer_tool_calls,
         )
         log = io.StringIO()

@@ -13,7 +13,7 @@ import pytest
 from segue.emulator import start
 from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_key_file import ClientKeyFile
-from segue.gateway.client_keys import ClientKey, hash_key
+from segue.gateway.client_keys import ClientKey, Scope, hash_key
 from segue.gateway.entry_store import SqliteEntries
 from segue.gateway.limits import Admission, Denied, ProcessLimits
 from segue.gateway.metrics import Metrics
@@ -88,9 +88,12 @@ def test_lease_of_a_killed_process_ends(tmp_path: Path) -> None:
 
     async def run() -> list[type]:
         killed, living = limits(), limits()
-        results = [await killed.admit(client), await living.admit(client)]
+        results = [
+            await killed.admit("ada", "", [Scope("ada", "ada", client)]),
+            await living.admit("ada", "", [Scope("ada", "ada", client)]),
+        ]
         clock.now += 31
-        results.append(await living.admit(client))
+        results.append(await living.admit("ada", "", [Scope("ada", "ada", client)]))
         for one in (killed, living):
             await one.close()
         return [type(result) for result in results]
@@ -108,7 +111,7 @@ def test_store_that_fails_lets_the_process_count() -> None:
 
     async def run() -> list[type]:
         limits = SharedLimits(SharedEntries(fail, Metrics(), lambda _: None))
-        return [type(await limits.admit(client)) for _ in range(3)]
+        return [type(await limits.admit("ada", "", [Scope("ada", "ada", client)])) for _ in range(3)]
 
     assert asyncio.run(run()) == [Admission, Admission, Denied]
 
@@ -119,19 +122,19 @@ def test_limits_of_one_process() -> None:
     client = ClientKey("ada", hash_key("x"), tokens_per_minute=100, concurrent=1)
 
     async def run() -> None:
-        first = await limits.admit(client)
+        first = await limits.admit("ada", "", [Scope("ada", "ada", client)])
         assert isinstance(first, Admission)
-        busy = await limits.admit(client)
+        busy = await limits.admit("ada", "", [Scope("ada", "ada", client)])
         assert isinstance(busy, Denied)
         assert busy.client == "ada"
         async with first:
             first.tokens = 100
         moment[0] += 20
-        full = await limits.admit(client)
+        full = await limits.admit("ada", "", [Scope("ada", "ada", client)])
         assert isinstance(full, Denied)
         assert full.retry_after == 40
         moment[0] += 41
-        assert isinstance(await limits.admit(client), Admission)
+        assert isinstance(await limits.admit("ada", "", [Scope("ada", "ada", client)]), Admission)
 
     asyncio.run(run())
 

@@ -177,42 +177,42 @@ def test_uses_count_for_all_processes(opened: Open) -> None:
     first, second = opened(), opened()
     seen: list[UseCounts] = []
 
-    def record(counts: UseCounts) -> None:
+    def record(_at: int, counts: UseCounts) -> None:
         seen.append(counts)
 
-    assert first.begin_use("ada", "1", record) is None
-    assert second.begin_use("ada", "2", record) is None
-    assert second.begin_use("bob", "3", record) is None
-    first.end_use("2", tokens=70)
-    second.renew_uses(["1", "2"])
-    assert second.begin_use("ada", "4", record) is None
+    assert first.begin_use(["ada"], "1", record) is None
+    assert second.begin_use(["ada"], "2", record) is None
+    assert second.begin_use(["bob"], "3", record) is None
+    first.end_use(["ada"], "2", tokens=70)
+    second.renew_uses(["1/ada", "2/ada"])
+    assert second.begin_use(["ada"], "4", record) is None
     counted = [(counts.open, counts.requests, counts.tokens) for counts in seen]
     assert counted == [(0, 0, 0), (1, 1, 0), (0, 0, 0), (1, 2, 70)]
 
 
 def test_denied_use_is_not_counted(opened: Open) -> None:
     store = opened()
-    assert store.begin_use("ada", "1", lambda _: None) is None
-    assert store.begin_use("ada", "2", lambda counts: counts.requests) == 1
-    assert store.begin_use("ada", "3", lambda counts: counts.requests) == 1
+    assert store.begin_use(["ada"], "1", lambda _at, _counts: None) is None
+    assert store.begin_use(["ada"], "2", lambda _at, counts: counts.requests) == 1
+    assert store.begin_use(["ada"], "3", lambda _at, counts: counts.requests) == 1
 
 
 def test_uses_and_leases_end(tmp_path: Path, clock: Clock) -> None:
     store = SqliteEntries(tmp_path / "entries.db", clock=clock)
-    assert store.begin_use("ada", "1", lambda _: None) is None
-    assert store.begin_use("ada", "2", lambda _: None) is None
+    assert store.begin_use(["ada"], "1", lambda _at, _counts: None) is None
+    assert store.begin_use(["ada"], "2", lambda _at, _counts: None) is None
     clock.now += LEASE / 2
-    store.renew_uses(["1"])
-    store.end_use("2", 5)
+    store.renew_uses(["1/ada"])
+    store.end_use(["ada"], "2", 5)
     clock.now += LEASE / 2 + 1
     # The lease of a process that was killed is not renewed.
-    counts = store.begin_use("ada", "3", lambda counts: counts)
+    counts = store.begin_use(["ada"], "3", lambda _at, counts: counts)
     assert counts is not None
     assert (counts.open, counts.requests, counts.tokens) == (1, 2, 5)
     assert counts.oldest_request == LEASE + 1
     assert counts.oldest_tokens == LEASE / 2 + 1
     clock.now += WINDOW
-    counts = store.begin_use("ada", "3", lambda counts: counts)
+    counts = store.begin_use(["ada"], "3", lambda _at, counts: counts)
     assert counts == UseCounts()
     store.close()
 
@@ -225,7 +225,7 @@ def test_concurrent_uses_are_exact(opened: Open) -> None:
     def work(store: EntryStore, number: int) -> None:
         for index in range(5):
             use = f"{number}-{index}"
-            if store.begin_use("ada", use, lambda counts: True if counts.open >= 4 else None) is None:
+            if store.begin_use(["ada"], use, lambda _at, counts: True if counts.open >= 4 else None) is None:
                 admitted.append(use)
 
     threads = [threading.Thread(target=work, args=(store, number)) for number, store in enumerate(stores)]
@@ -247,5 +247,5 @@ def test_store_of_an_earlier_version_gets_the_table_of_uses(tmp_path: Path) -> N
         connection.commit()
     store = SqliteEntries(path)
     assert store.load(["key"]) == {"key": b"value"}
-    assert store.begin_use("ada", "1", lambda _: None) is None
+    assert store.begin_use(["ada"], "1", lambda _at, _counts: None) is None
     store.close()

@@ -5,25 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import ceil
 
 from msgspec.structs import replace
 
 from segue._convert import ConvertedExchange, DecodedBody, convert_job
 from segue._stream import ReplyStream
 from segue.bridge import aws, provider_errors
+from segue.bridge.bounds import estimate_input
 from segue.bridge.caching import has_billing_header, remove_billing_header
 from segue.bridge.caller import Caller
 from segue.bridge.content_encoding import find_encoding_error
 from segue.bridge.envelopes import EndpointBinding, fingerprint_key
 from segue.bridge.http_requests import HttpRequest, reply_request
+from segue.bridge.provider_errors import TransportErrorKind
 from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReasoningRestorer, ReplySealer
 from segue.bridge.routes import Route
 from segue.bridge.stored_responses import repeated_fields
 from segue.bridge.upstream_body import keep_stateless, place_cache_fields, prepend_fields
-from segue.canonical.blocks import Block, ToolCall
+from segue.canonical.blocks import Block, Message, ToolCall
 from segue.canonical.json import decode_members
 from segue.canonical.request import Reply, Usage
+from segue.canonical.tokens import estimate_message
 from segue.conversion.convert import ConvertJob
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
@@ -35,6 +39,8 @@ from segue.wire.registry import WIRES, find_wire_or_server
 _HTTP_OK, _HTTP_BAD_REQUEST = 200, 400
 _MAX_ERROR_BODY = 1 << 18
 _RESPONSES = "openai-responses"
+# How connections fail before a provider has the request.
+_UNREACHED = frozenset[TransportErrorKind | None]({"connect", "tls", "proxy", "credentials"})
 _REASONING_ERROR = re.compile(r"thinking|reasoning|thought|signature|encrypted_content", re.IGNORECASE)
 
 
@@ -75,6 +81,9 @@ class Attempt:
         """A block that the reply begins with for the caller."""
         self.stream: ReplyStream | None = None
         self._whole_reply: Reply | None = None
+        self.is_sent = False
+        self.failure: TransportErrorKind | None = None
+        """How the connection failed."""
         self.has_reasoning = reasoning
         self.converted, self.data = self._convert(body, restorer, decoded)
 
@@ -125,6 +134,7 @@ class Attempt:
 
     def build_request(self, *, now: datetime, credentials: aws.Credentials | None) -> HttpRequest:
         self._now = now
+        self.is_sent = True
         headers = self._caller.passed_headers(WIRES[self.endpoint.api].provider)
         return reply_request(
             self.endpoint, [self.data], now=now, credentials=credentials, stream=self._caller.stream, headers=headers
@@ -212,6 +222,26 @@ class Attempt:
             return list(self.sealer.calls)
         calls = self.reply.calls if self.reply is not None else ()
         return [(call, call.raw_id or call.id) for call in calls]
+
+    def find_billed_usage(self) -> Usage | None:
+        """Return the usage that the provider bills: as reported, else an estimate of what it read and wrote.
+
+        None if it bills nothing: it was not reached, or answered with an error. A stream that is open is ended.
+        """
+        if not self.is_sent or self.failure in _UNREACHED or self._status not in (0, _HTTP_OK):
+            return None
+        is_open = self.stream is not None and self.stream.reply is None
+        if self.stream is not None and is_open:
+            self.stream.fail("the request was cancelled")
+        reply, reported = self.reply, self.usage or Usage()
+        if reply is not None and reply.finish != "error" and reported.input:
+            return reported
+        if reply is not None and reply.finish == "error" and not (is_open or reply.blocks or reported.input):
+            return None
+        written = ceil(estimate_message(Message("ai", reply.blocks))) if reply is not None and reply.blocks else 0
+        return replace(
+            reported, input=reported.input or estimate_input(self.data), output=max(reported.output, written)
+        )
 
     @property
     def usage(self) -> Usage | None:

@@ -55,6 +55,14 @@ class TransportError(Exception):
         self.kind: TransportErrorKind = kind
 
 
+class RefusedError(TransportError):
+    """The shell did not send a request: `error` is the response for the caller."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__("invalid", error.message)
+        self.error = error
+
+
 def _clean_provider_text(endpoint: Endpoint, text: str) -> str:
     """Clean a provider's text for display: one line, without API keys and control characters, truncated."""
     if endpoint.key is not None:

@@ -19,7 +19,8 @@ from segue.bridge.compaction import DEFAULT_LIMIT
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE, TargetPauses
 from segue.bridge.histories import HistoryMemory
-from segue.bridge.provider_errors import TransportError
+from segue.bridge.provider_errors import RefusedError, TransportError
+from segue.bridge.providers import Endpoint
 from segue.bridge.routes import Route, Router
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Finish, Usage
@@ -93,6 +94,11 @@ class Relay(ABC):
         return None
 
     @property
+    def spending(self) -> list[tuple[Endpoint, Usage]]:
+        """The usage that providers bill, for each request: as reported, else estimated. No input may follow."""
+        return []
+
+    @property
     def finish(self) -> Finish | None:
         """Why the reply ended; None if it has not."""
         return None
@@ -114,7 +120,14 @@ class Relay(ABC):
     def fail(self, error: TransportError | str) -> list[Action]:
         """Take the failure of the connection to the provider."""
         failure = TransportError("lost", error) if isinstance(error, str) else error
+        if isinstance(failure, RefusedError) and not self.is_done:
+            return self.guard(lambda: self.receive_refusal(failure.error))
         return [] if self.is_done else self.guard(lambda: self.receive_failure(failure))
+
+    def receive_refusal(self, error: ApiError) -> list[Action]:
+        """Take that the shell did not send the request."""
+        self.error = None
+        return self.respond_error(error)
 
     def close(self) -> list[Action]:
         """Take the end of the provider's response."""

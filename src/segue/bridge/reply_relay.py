@@ -83,6 +83,8 @@ class ReplyRelay(Relay):
         if route.pass_credentials:
             keyed = (use_caller_key(target, caller) for target in route.targets)
             self._targets = tuple(target for target in keyed if target is not None)
+        self.former_spending: list[tuple[Endpoint, Usage]] = []
+        """The usage that was billed for earlier attempts."""
         self._failures = 0
         self._sends_reasoning = True
         self._history: History | None = None
@@ -108,6 +110,20 @@ class ReplyRelay(Relay):
     @property
     def usage(self) -> Usage | None:
         return self._attempt.usage if self._attempt is not None else None
+
+    @property
+    def spending(self) -> list[tuple[Endpoint, Usage]]:
+        return [*self.former_spending, *_find_spending(self._attempt)]
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The endpoint of the last attempt."""
+        return self._attempt.endpoint if self._attempt is not None else None
+
+    @property
+    def opening(self) -> str:
+        """A digest of how the conversation begins, which all its requests have."""
+        return self._opening
 
     @property
     def finish(self) -> Finish | None:
@@ -301,6 +317,7 @@ class ReplyRelay(Relay):
         )
 
     def _send_attempt(self, attempt: Attempt) -> list[Action]:
+        self.former_spending += _find_spending(self._attempt)
         self._attempt = attempt
         if not attempt.has_reasoning:
             attempt.converted.report.add(
@@ -442,12 +459,18 @@ class ReplyRelay(Relay):
         attempt = self._attempt
         if attempt is None:
             return []
+        attempt.failure = error.kind
         failure = provider_errors.connection_error(attempt.endpoint, error)
         return (
             self._end_attempt(failure)
             if attempt.stream is None
             else self._close_stream(attempt, attempt.stream, failure)
         )
+
+    def receive_refusal(self, error: ApiError) -> list[Action]:
+        if self._attempt is not None:
+            self._attempt.is_sent = False
+        return super().receive_refusal(error)
 
     # ----------------------------------------------------------------------------------------------------------- errors
 
@@ -554,3 +577,8 @@ class ReplyRelay(Relay):
 
     def _entry_keys(self, kind: EntryKind, call_id: str, digest: str) -> tuple[str, ...]:
         return entry_keys(self._settings.keys, self._client, kind, call_id, digest)
+
+
+def _find_spending(attempt: Attempt | None) -> list[tuple[Endpoint, Usage]]:
+    billed = attempt.find_billed_usage() if attempt is not None else None
+    return [] if attempt is None or billed is None else [(attempt.endpoint, billed)]

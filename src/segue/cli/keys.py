@@ -139,12 +139,17 @@ def list_keys(*, as_json: bool) -> None:
 
 
 def _describe_limits(key: ClientKey) -> Iterator[str]:
+    from segue.gateway.budgets import parse_budget
+
     if key.requests_per_minute is not None:
         yield f"{key.requests_per_minute} requests a minute"
     if key.tokens_per_minute is not None:
         yield f"{key.tokens_per_minute} tokens a minute"
     if key.concurrent is not None:
         yield f"{key.concurrent} at once"
+    yield from (str(parse_budget(text)) for text in key.budgets)
+    if key.group:
+        yield f"group {key.group}"
     if key.expires is not None:
         word = "expired" if key.expires <= time.time() else "expires"
         yield f"{word} {datetime.fromtimestamp(key.expires, UTC):%Y-%m-%d %H:%M} UTC"
@@ -161,6 +166,10 @@ def _describe_limits(key: ClientKey) -> Iterator[str]:
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Requests a minute.")
 @click.option("--tokens", type=click.IntRange(1), metavar="N", help="Tokens a minute.")
 @click.option("--concurrent", type=click.IntRange(1), metavar="N", help="Requests at once.")
+@click.option("--budget", "budgets", multiple=True, metavar="N/PERIOD", help="Dollars a day, week, month or total.")
+@click.option(
+    "--group", "groups", multiple=True, metavar="NAME", help="A group of [gateway.groups], whose limits hold too."
+)
 @click.option("--days", type=click.IntRange(1), metavar="N", help="Days until the key expires.")
 def add(
     name: str,
@@ -170,21 +179,49 @@ def add(
     requests: int | None,
     tokens: int | None,
     concurrent: int | None,
+    budgets: tuple[str, ...],
+    groups: tuple[str, ...],
     days: int | None,
     as_json: bool,
 ) -> None:
-    """Make a client key and print it once; it can't be shown again."""
-    from segue.cli.gateway_settings import load_client_keys, save_client_keys
+    """Make a client key and print it once; it can't be shown again.
+
+    A budget is an amount of dollars for a period, which begins at midnight UTC: 5/day, 20/week, 50/month or 100/total.
+
+    \b
+      segue keys client add ada --group backend --budget 50/month
+    """
+    from segue.cli.gateway_settings import load_client_keys, load_settings, save_client_keys
     from segue.gateway.client_keys import NAME_PATTERN, ClientKey, hash_key
 
     if re.fullmatch(NAME_PATTERN, name) is None:
         raise BadInputError(f"{name!r} can't be the name of a client key: use letters, digits and . _ @ -")
+    if len(groups) > 1:
+        raise BadInputError(f"a client key is in one group, not in {' and '.join(groups)}")
+    if groups and groups[0] not in load_settings()[0].groups:
+        raise BadInputError(
+            f"there is no group {groups[0]!r}; add a table [gateway.groups.{groups[0]}] to the configuration"
+        )
     keys = load_client_keys()
     if any(key.name == name for key in keys):
         raise BadInputError(f"there is a client key {name!r} already; revoke it first")
     secret = f"segue-{secrets.token_urlsafe(32)}"
     expires = None if days is None else time.time() + days * _DAY
-    key = ClientKey(name, hash_key(secret), models, requests, tokens, concurrent, expires, routes)
+    try:
+        key = ClientKey(
+            name,
+            hash_key(secret),
+            models,
+            expires,
+            routes,
+            *groups,
+            requests_per_minute=requests,
+            tokens_per_minute=tokens,
+            concurrent=concurrent,
+            budgets=budgets,
+        )
+    except ValueError as error:
+        raise BadInputError(str(error)) from None
     save_client_keys([*keys, key])
     streams.write(msgspec.json.encode({"name": name, "key": secret}) if as_json else secret, b"\n" if as_json else "\n")
 

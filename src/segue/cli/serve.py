@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from segue.bridge.providers import Endpoint
+    from segue.canonical.request import Usage
     from segue.cli.config import Config
     from segue.cli.providers import Providers
-    from segue.gateway.client_keys import ClientKey
+    from segue.gateway.client_keys import ClientKey, GroupSettings
     from segue.gateway.passthrough_routes import PassthroughSettings
     from segue.gateway.routes import RouteSettings
     from segue.gateway.server import GatewayServer
@@ -138,6 +139,7 @@ class _Routes:
             routes=routes,
             passthrough=settings.passthrough,
             clients=load_client_keys(),
+            groups=settings.groups,
         )
 
     def _check_trust(self, loaded: Config) -> None:
@@ -173,6 +175,10 @@ class ModelResolver:
     def resolve(self, name: str) -> Endpoint:
         return self._known.endpoint(PREFIX + name.removeprefix(PREFIX) if self.is_emulated else name)
 
+    def cost(self, provider: str, model: str, usage: Usage) -> float | None:
+        """Return the cost in dollars; None where no price is known."""
+        return 0.0 if self.is_emulated else self._known.cost(provider, model, usage)
+
 
 def load_routes(
     default: Sequence[str],
@@ -183,6 +189,7 @@ def load_routes(
     routes: Sequence[RouteSettings] = (),
     passthrough: Sequence[PassthroughSettings] = (),
     clients: Sequence[ClientKey] = (),
+    groups: Mapping[str, GroupSettings] | None = None,
 ) -> GatewayRoutes:
     """Return the routes of a gateway. With `needs_key`, one of the default models must have a key."""
     from segue.cli.model_choice import require_key
@@ -197,6 +204,8 @@ def load_routes(
         prefers_default=prefers_default,
         aliases=resolver.aliases,
         clients=tuple(clients),
+        groups=groups or {},
+        cost=resolver.cost,
         resolve=resolver.resolve,
     )
 

@@ -10,7 +10,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -22,9 +22,10 @@ from segue.bridge.shell import AsyncShell, run_async_exchange
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, BodyMemory, DisconnectedError, read_body
 from segue.gateway.body_log import BodyLog
+from segue.gateway.budgets import NANO
 from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_keys import find_keys
-from segue.gateway.control_api import ControlApi
+from segue.gateway.control_api import ControlApi, json_response
 from segue.gateway.conversions import ConversionThreads, StepRunner
 from segue.gateway.host_check import HostCheck
 from segue.gateway.limits import Admission, Denied
@@ -33,8 +34,11 @@ from segue.gateway.passthrough import Passthrough, PassthroughRequest
 from segue.gateway.passthrough_routes import PassthroughRoute, find_path_error
 from segue.gateway.request_log import PASSTHROUGH, RequestLog, RequestRecord
 from segue.gateway.responses import Receive, Response, Scope, SendEvent
+from segue.gateway.spending import MeteredShell, Spending
 from segue.gateway.usage import CLIENT_CLOSED_STATUS
 
+_OWN_STATE_PATH = "/v1/key"
+_ERROR_STATUS = 400
 _MAX_BODY = 64 * 2**20
 _KEEP_ALIVE_SECONDS = 15.0
 _DRAIN_SECONDS = 1.0
@@ -62,6 +66,7 @@ class Gateway:
         passthrough: Passthrough,
         refresh: Callable[[], None],
         metrics: Metrics,
+        spending: Spending,
         log: RequestLog,
         memory: BodyMemory,
         conversions: ConversionThreads,
@@ -75,6 +80,7 @@ class Gateway:
         self._passthrough = passthrough
         self._refresh = refresh
         self._metrics = metrics
+        self._spending = spending
         self._log = log
         self._bodies = bodies
         self._memory = memory
@@ -139,12 +145,13 @@ class Gateway:
             )
             return
         keys = find_keys(headers, query)
+        if (scope["method"], path) == ("GET", _OWN_STATE_PATH):
+            await self._describe_client(keys, response)
+            return
         admission, client_key = await self._clients.admit(keys)
-        response.record.client = admission.client
+        response.record.client, response.record.group = admission.client, admission.group
         if isinstance(admission, Denied):
-            await response.send_error(
-                admission.status, admission.message, reason=admission.reason, retry_after=admission.retry_after
-            )
+            await response.send_denial(admission)
             return
         # A route that passes the client's credentials on gets those for the provider, not the client key.
         vendor_keys = tuple(key for key in keys if key != client_key)
@@ -159,6 +166,16 @@ class Gateway:
                     headers = {name: value for name, value in headers.items() if client_key not in value}
                 url = f"{path}?{query}" if query else path
                 await self._convert(scope["method"], url, headers, admission, receive, response)
+
+    async def _describe_client(self, keys: Sequence[str], response: Response) -> None:
+        """Show a client its own limits and budgets."""
+        state = await self._clients.describe(keys)
+        if isinstance(state, Denied):
+            response.record.client = state.client
+            await response.send_denial(state)
+        else:
+            response.record.client, response.record.group = state["client"], state["group"] or ""
+            await response.send_local(json_response(200, state, is_logged=True))
 
     async def _convert(
         self,
@@ -179,16 +196,22 @@ class Gateway:
             await response.send_error(error.status, str(error), retry_after=error.retry_after)
             return
         response.kept = bytearray() if self._bodies is not None else None
+        shell = MeteredShell(self._shell(), relay, admission, self._spending)
         try:
-            await self._run(relay, steps, receive, response)
+            await self._run(relay, shell, steps, receive, response)
         finally:
             if self._bodies is not None:
                 await self._bodies.write(response.record.request_id, body, bytes(response.kept or b""))
             response.record.add_relay(relay)
+            if shell.denied is not None:
+                response.record.reason = shell.denied.reason
             if _is_fallback(relay):
                 self._metrics.count("segue_fallbacks_total", route=response.record.route)
             if relay.usage is not None and relay.target is not None:
                 self._add_usage(relay.target, relay.usage, admission)
+            cost = self._spending.settle(admission.client, relay, relay.spending)
+            admission.cost += cost
+            response.record.cost = cost / NANO
 
     async def _pass_on(
         self,
@@ -207,10 +230,36 @@ class Gateway:
         elif (why := find_path_error(request.path, request.query)) is not None:
             await response.send_error(400, why)
         else:
+            await self._pass_paid(route, request, admission, receive, response)
+
+    async def _pass_paid(
+        self,
+        route: PassthroughRoute,
+        request: PassthroughRequest,
+        admission: Admission,
+        receive: Receive,
+        response: Response,
+    ) -> None:
+        """Pass a request on; what it costs is reserved before, unless the client pays itself."""
+        record, flat = response.record, round(route.settings.cost * NANO)
+        is_paid = route.settings.auth == "gateway"
+        denial = await admission.reserve(flat) if is_paid and admission.has_budgets else None
+        if denial is not None:
+            await response.send_denial(denial)
+            return
+        usage = cost = None
+        try:
             usage = await self._passthrough.run(route, request, receive, response)
+        finally:
             if usage is not None:
                 record.add_usage(usage)
                 self._add_usage(record.target, usage, admission)
+                cost = self._spending.find_cost(record.target, record.model, usage)
+            # A request that was cancelled has no status yet.
+            if is_paid and record.status < _ERROR_STATUS and (cost is not None or request.method == "POST"):
+                spent = flat if cost is None else cost
+                admission.cost += spent
+                record.cost = spent / NANO
 
     def _add_usage(self, target: str, usage: Usage, admission: Admission) -> None:
         self._metrics.add_usage(target, usage)
@@ -225,10 +274,12 @@ class Gateway:
         else:
             await response.send_local(self._control.change(body))
 
-    async def _run(self, relay: Relay, steps: StepRunner, receive: Receive, response: Response) -> None:
+    async def _run(
+        self, relay: Relay, shell: AsyncShell, steps: StepRunner, receive: Receive, response: Response
+    ) -> None:
         """Send the response of a relay while the client is there."""
         watcher = asyncio.create_task(_watch(relay, steps, receive, response, asyncio.current_task()))
-        chunks = run_async_exchange(relay, self._shell(), steps=steps)
+        chunks = run_async_exchange(relay, shell, steps=steps)
         is_ended = False
         try:
             async for chunk in chunks:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from typing import Any
 
-from segue.gateway.client_keys import ClientKey, hash_key
+from msgspec.structs import replace
+
+from segue.gateway.client_keys import ClientKey, GroupSettings, Scope, hash_key
 from segue.gateway.limits import Admission, Denied, Limits, ProcessLimits
 
 
@@ -26,8 +30,11 @@ class ClientAuth:
         always_needs_key: bool = False,
         limits: Limits | None = None,
         wall_clock: Callable[[], float] = time.time,
+        groups: Mapping[str, GroupSettings] | None = None,
     ) -> None:
         self._keys = tuple(keys)
+        self.groups: Mapping[str, GroupSettings] = groups or {}
+        """The groups by name; a reload replaces them."""
         self._always_needs_key = always_needs_key
         self._needs_key = always_needs_key or bool(keys)
         self._limits = limits or ProcessLimits()
@@ -63,11 +70,46 @@ class ClientAuth:
         client, key = self._find(given)
         if client is None:
             return Denied(401, "a valid client key is needed; segue keys client add makes one"), None
+        denial = self._find_denial(client)
+        if denial is not None:
+            return denial, key
+        admitted = await self._limits.admit(client.name, client.group, self._find_scopes(client))
+        return replace(admitted, group=client.group) if isinstance(admitted, Denied) else admitted, key
+
+    def _find_denial(self, client: ClientKey) -> Denied | None:
         if self._is_expired(client):
-            return Denied(401, f"the client key {client.name} has expired", client.name), key
-        if not client.is_limited:
-            return Admission(client.name), key
-        return await self._limits.admit(client), key
+            return Denied(401, f"the client key {client.name} has expired", client.name)
+        if client.group and client.group not in self.groups:
+            message = f"the client key {client.name} is in the group {client.group}, which the gateway does not have"
+            return Denied(403, message, client.name)
+        return None
+
+    def _find_scopes(self, client: ClientKey) -> list[Scope]:
+        scopes = [Scope(client.name, client.name, client)]
+        if client.group:
+            scopes.append(Scope(f"group:{client.group}", f"the group {client.group}", self.groups[client.group]))
+        return [scope for scope in scopes if scope.limits.has_rates or scope.limits.budgets]
+
+    async def describe(self, given: Sequence[str]) -> Mapping[str, Any] | Denied:
+        """Return what a client may use, its limits and its budgets; or why it is not known."""
+        client, _ = self._find(given)
+        if client is None:
+            return Denied(401, "this shows the state of a client key, and needs one")
+        denial = self._find_denial(client)
+        if denial is not None:
+            return denial
+        scopes = self._find_scopes(client)
+        limits = {scope.label: _describe_limits(scope) for scope in scopes if scope.limits.has_rates}
+        expires = None if client.expires is None else datetime.fromtimestamp(client.expires, UTC).isoformat()
+        return {
+            "client": client.name,
+            "group": client.group or None,
+            "models": client.models or None,
+            "routes": client.routes or None,
+            "expires": expires,
+            "limits": limits,
+            "budgets": await self._limits.describe_budgets(scopes),
+        }
 
     def allows_model(self, client: str, model: str | None) -> bool:
         """Return whether a client may use a model name; without a list of models it may use all."""
@@ -96,3 +138,8 @@ class ClientAuth:
             if hmac.compare_digest(hash_key(key), client.hash) and key
         ]
         return matches[0] if matches else (None, None)
+
+
+def _describe_limits(scope: Scope) -> Mapping[str, int]:
+    names = ("requests_per_minute", "tokens_per_minute", "concurrent")
+    return {name: value for name in names if (value := getattr(scope.limits, name)) is not None}

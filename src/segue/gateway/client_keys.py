@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode
 
 from msgspec import Meta, Struct
 
+from segue.gateway.budgets import parse_budget
+
 KEY_HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
 _PARAMETER = re.compile(r"[&;]*[^&;]+")
 _SIGNS = re.compile(r"\[.*|\W", re.DOTALL)
@@ -21,8 +23,38 @@ _HASH_PATTERN = "^[0-9a-f]{64}$"
 _Limit = Annotated[int, Meta(ge=1)]
 
 
-class ClientKey(Struct, frozen=True, forbid_unknown_fields=True):
-    """A client key and its limits; None means no limit. `expires` is in seconds since 1970.
+class UseLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Limits of a client or a group; None means no limit. `budgets` are such as `50/month`, in dollars."""
+
+    requests_per_minute: _Limit | None = None
+    tokens_per_minute: _Limit | None = None
+    concurrent: _Limit | None = None
+    budgets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for text in self.budgets:
+            parse_budget(text)
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether requests have to be counted."""
+        return (self.requests_per_minute, self.tokens_per_minute, self.concurrent) != (None, None, None)
+
+
+class GroupSettings(UseLimits, frozen=True, forbid_unknown_fields=True):
+    """A table `[gateway.groups.NAME]`: limits that the clients of a group share."""
+
+
+class Scope(Struct, frozen=True):
+    """A client or a group, whose uses are counted together. `key` identifies it in the store."""
+
+    key: str
+    label: str
+    limits: UseLimits
+
+
+class ClientKey(UseLimits, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A client key and its limits; it is in one group or none. `expires` is in seconds since 1970.
 
     `models` are patterns of the model names that the client may send, `routes` of the names of routes that it may use;
     empty: all.
@@ -31,17 +63,9 @@ class ClientKey(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(pattern=NAME_PATTERN)]
     hash: Annotated[str, Meta(pattern=_HASH_PATTERN)]
     models: tuple[str, ...] = ()
-    requests_per_minute: _Limit | None = None
-    tokens_per_minute: _Limit | None = None
-    concurrent: _Limit | None = None
     expires: float | None = None
     routes: tuple[str, ...] = ()
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether the uses of this key have to be counted."""
-        limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent)
-        return any(limit is not None for limit in limits)
+    group: str = ""
 
 
 def hash_key(key: str) -> str:

@@ -79,11 +79,13 @@ class ControlApi:
             case "GET", "/metrics" if self._may_read(headers):
                 return LocalResponse(200, _PROMETHEUS, self._metrics.render().encode("utf-8", "replace"))
             case "GET", "/metrics":
-                return _json(401, {"error": "metrics need a client key, or the token of the gateway"}, is_logged=True)
+                return json_response(
+                    401, {"error": "metrics need a client key, or the token of the gateway"}, is_logged=True
+                )
             case "GET", "/segue/status" if self._has_token(headers):
-                return _json(200, self._status())
+                return json_response(200, self._status())
             case (_, "/segue/status") | (_, "/segue/route"):
-                return _json(401, {"error": "a control call needs the token of the gateway"}, is_logged=True)
+                return json_response(401, {"error": "a control call needs the token of the gateway"}, is_logged=True)
             case _:
                 return None
 
@@ -100,14 +102,14 @@ class ControlApi:
     def _report_readiness(self, *, show_all: bool) -> LocalResponse:
         status = self._status()
         state = status["status"]
-        return _json(503 if state == "not-ready" else 200, status if show_all else {"status": state})
+        return json_response(503 if state == "not-ready" else 200, status if show_all else {"status": state})
 
     def change(self, body: bytes) -> LocalResponse:
         """Change the models, or load the configuration again, as the body requests."""
         try:
-            return _json(200, self._apply(body), is_logged=True)
+            return json_response(200, self._apply(body), is_logged=True)
         except InputError as error:
-            return _json(400, {"error": str(error)}, is_logged=True)
+            return json_response(400, {"error": str(error)}, is_logged=True)
 
     def _has_token(self, headers: Mapping[str, str]) -> bool:
         return has_secret(find_keys(headers, ""), self._token)
@@ -126,5 +128,5 @@ class ControlApi:
         return {"models": list(self._set_models(change.models))}
 
 
-def _json(status: int, body: Mapping[str, Any], *, is_logged: bool = False) -> LocalResponse:
+def json_response(status: int, body: Mapping[str, Any], *, is_logged: bool = False) -> LocalResponse:
     return LocalResponse(status, _JSON, msgspec.json.encode(dict(body)), is_logged)

@@ -171,6 +171,17 @@ class SqliteEntries(EntryStore):
                     )
                     connection.execute("CREATE INDEX IF NOT EXISTS uses_client ON uses (client, started)")
                     connection.execute(f"PRAGMA user_version = {_VERSION}")
+            # Older versions can use the file beside this one, so its version stays.
+            if "budgets" not in _list_columns(connection):
+                with transaction(connection):
+                    connection.execute(
+                        "CREATE TABLE IF NOT EXISTS budgets (key TEXT PRIMARY KEY, ends REAL, "
+                        "allowed INTEGER NOT NULL, spent INTEGER NOT NULL, held INTEGER NOT NULL)"
+                    )
+                    known = _list_columns(connection)
+                    for column in ("held INTEGER NOT NULL DEFAULT 0", "budgets TEXT NOT NULL DEFAULT ''"):
+                        if column.split()[0] not in known:
+                            connection.execute(f"ALTER TABLE uses ADD COLUMN {column}")
         except BaseException:
             connection.close()
             raise
@@ -205,6 +216,10 @@ class SqliteEntries(EntryStore):
             if connection is not None:
                 with suppress(sqlite3.Error):
                     connection.close()
+
+
+def _list_columns(connection: sqlite3.Connection) -> set[str]:
+    return {row[1] for row in connection.execute("PRAGMA table_info(uses)")}
 
 
 def _batch(keys: Sequence[str]) -> Iterable[Sequence[str]]:

@@ -18,6 +18,7 @@ _HELP = {
     "segue_requests_total": ("counter", "Requests by API, route, target, status, client and group."),
     "segue_rejected_total": ("counter", "Requests that the gateway itself rejected, by reason, client and group."),
     "segue_tokens_total": ("counter", "Tokens by target and kind: input, output, cache_read, cache_write, reasoning."),
+    "segue_budget_alerts_total": ("counter", "Budgets of which 80 % are spent."),
     "segue_findings_total": ("counter", "Findings of conversions by level."),
     "segue_fallbacks_total": ("counter", "Requests that were answered by another target than the first."),
     "segue_requests_active": ("gauge", "Requests that are being answered."),

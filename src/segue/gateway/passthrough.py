@@ -31,6 +31,7 @@ _TAIL = 1 << 14
 _MAX_ERROR = 1 << 18
 _ERROR_STATUS = 400
 _USAGE = re.compile(rb'(?<!\\)"(?:usage|usageMetadata)"\s*:\s*(?=\{)')
+_MODEL = re.compile(rb'(?<!\\)"(?:model|modelVersion)"\s*:\s*"([^"\\]{1,200})"')
 _INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 
@@ -180,6 +181,7 @@ async def _pass_back(upstream: HttpResponse, endpoint: Endpoint, response: Respo
         await response.write(data)
         tail = (tail + data)[-_TAIL:]
     await response.end()
+    response.record.model = find_model(tail)
     return find_usage(tail)
 
 
@@ -223,8 +225,20 @@ def find_usage(tail: bytes) -> Usage | None:
     fields = cast("dict[str, Any]", found)
     details = fields.get("prompt_tokens_details") or fields.get("input_tokens_details")
     cached: Mapping[str, Any] = cast("dict[str, Any]", details) if isinstance(details, dict) else {}
+    read = fields.get("cache_read_input_tokens")
+    written = fields.get("cache_creation_input_tokens")
+    if isinstance(read, int) or isinstance(written, int):
+        # Anthropic's input is without the cached tokens.
+        reads, writes = _number(fields, ("cache_read_input_tokens",)), _number(fields, ("cache_creation_input_tokens",))
+        return Usage(_number(fields, _INPUT) + reads + writes, _number(fields, _OUTPUT), reads, writes)
     usage = Usage(_number(fields, _INPUT), _number(fields, _OUTPUT), _number(cached, ("cached_tokens",)))
     return usage if usage.input or usage.output else None
+
+
+def find_model(tail: bytes) -> str:
+    """Return the model in the end of a response; empty if it has none."""
+    names = _MODEL.findall(tail)
+    return names[-1].decode("utf-8", "replace") if names else ""
 
 
 def _number(fields: Mapping[str, Any], names: Sequence[str]) -> int:

@@ -39,6 +39,7 @@ class PassthroughSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A `[[gateway.passthrough]]` table: requests at `path` and below it go to `provider`.
 
     `to` replaces `path` in the provider's URL. With `always`, requests that segue could translate are passed on too.
+    `cost` is what a request reserves of budgets, in dollars, and costs where its usage or price is not known.
     """
 
     path: str
@@ -48,6 +49,7 @@ class PassthroughSettings(Struct, frozen=True, forbid_unknown_fields=True):
     auth: Literal["gateway", "client"] = "gateway"
     always: bool = False
     max_mb: Annotated[int, Meta(ge=1)] = 512
+    cost: Annotated[float, Meta(ge=0)] = 0.05
 
     def __post_init__(self) -> None:
         for key, path in (("path", self.path), ("to", self.to or "/")):

@@ -40,6 +40,15 @@ _TABLES = (
         tokens bigint NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS uses_client ON @uses (client, started)",
+    "ALTER TABLE @uses ADD COLUMN IF NOT EXISTS held bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE @uses ADD COLUMN IF NOT EXISTS budgets text NOT NULL DEFAULT ''",
+    """CREATE TABLE IF NOT EXISTS @budgets (
+        key text COLLATE "C" PRIMARY KEY,
+        ends double precision,
+        allowed bigint NOT NULL,
+        spent bigint NOT NULL,
+        held bigint NOT NULL
+    )""",
 )
 
 
@@ -80,10 +89,10 @@ class PostgresEntries(EntryStore):
     def _has_tables(self, connection: Connection) -> bool:
         rows = connection.execute(
             "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE n.nspname = %s AND c.relname IN ('entries', 'uses')",
+            "WHERE n.nspname = %s AND c.relname IN ('entries', 'uses', 'budgets')",
             (self._schema,),
         ).fetchall()
-        return len(rows) == 2
+        return len(rows) == 3
 
     @contextmanager
     def _session(self) -> Generator[SqlSession]:

@@ -6,13 +6,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
-from msgspec.structs import replace
-
 from segue.bridge.actions import Action, Respond, Write
-from segue.bridge.caller import own_error, respond_error
+from segue.bridge.caller import respond_error
 from segue.error_kinds import ErrorKind
 from segue.gateway.body_log import MAX_BODY
 from segue.gateway.control_api import LocalResponse
+from segue.gateway.limits import Denied
 from segue.gateway.request_log import RequestRecord
 from segue.wire.registry import WIRES
 
@@ -87,10 +86,14 @@ class Response:
 
         `reason` is that of the log and the metrics; without one, the kind of the error.
         """
+        await self.send_denial(Denied(status, message, retry_after=retry_after, reason=reason, kind=kind))
+
+    async def send_denial(self, denied: Denied) -> None:
+        """Send the error for a request that is not admitted."""
         wire = WIRES[self._find_api()]
-        error = replace(own_error(status, message, wire, kind), wait=retry_after)
+        error = denied.to_error(wire)
         self.record.api = self.record.api or wire.name
-        self.record.error, self.record.reason = message, reason or error.error_kind or "invalid"
+        self.record.error, self.record.reason = denied.message, denied.reason or error.error_kind or "invalid"
         await self.carry_out(respond_error(wire, error))
         await self.end()
 

@@ -16,17 +16,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from segue.bridge.body_limits import BodyLimits
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
 from segue.bridge.failover import TargetPauses
+from segue.bridge.http_requests import HttpRequest
 from segue.bridge.listings import ModelEntry
+from segue.bridge.provider_errors import TransportError
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.conversion.sessions import conversations
 from segue.errors import InputError, ProviderError
 from segue.gateway.app import Gateway
 from segue.gateway.bodies import BodyMemory
 from segue.gateway.body_log import BodyLog
+from segue.gateway.budgets import BudgetLine, BudgetState, format_dollars
 from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_key_file import ClientKeyFile
 from segue.gateway.control_api import ControlApi
@@ -42,10 +47,11 @@ from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteTable
 from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySettings
 from segue.gateway.shared_entries import SharedEntries, open_entries
-from segue.gateway.shared_limits import SharedLimits
+from segue.gateway.shared_limits import SharedLimits, crosses_alert, describe_budget
 from segue.gateway.shared_metrics import SharedMetrics
 from segue.gateway.shared_pauses import SharedPauses
 from segue.gateway.shared_route import SharedRoute
+from segue.gateway.spending import Spending
 from segue.gateway.workers import Supervisor, WorkerHandoff
 from segue.http_client import HttpClient
 from segue.http_server import HttpServer, bind, format_url, start_in_thread
@@ -56,6 +62,7 @@ _DRAIN_SECONDS = 30
 # New objects before garbage is searched for; Python's own value is 700.
 _GARBAGE_THRESHOLD = 20_000
 _OPEN_FILES = 65_536
+_NOTICE_SECONDS = 10
 
 
 class GatewayServer:
@@ -80,6 +87,7 @@ class GatewayServer:
             self._bodies.check()
         self.table = RouteTable(context.resolve)
         self._passthrough = Passthrough(self._open_client, settings.timeout)
+        self._spending = Spending(loaded.cost, settings.unknown_price)
         self._configure(loaded)
         self.socket = handoff.open_socket() if handoff is not None else bind(settings.host, settings.port)
         self.url = format_url(self.socket, "http" if settings.certificate is None else "https")
@@ -90,17 +98,19 @@ class GatewayServer:
         self._server: HttpServer | None = None
         self._conversions = ConversionThreads(settings.large_size)
         self._routing = threading.Lock()
+        self._notices: set[asyncio.Task[None]] = set()
         pauses = SharedPauses(record.with_suffix(".pauses")) if record else None
         self._pauses = TargetPauses(context.clock, pauses, self._report_key)
         self._metrics = Metrics(lambda: self._pauses.find_paused(self.table.targets))
         self._shared_metrics = SharedMetrics(self._metrics, record.with_suffix(".metrics")) if record else None
         self._shared = self._open_entries()
         self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory_size)
-        self._limits = SharedLimits(self._shared) if self._shared is not None else None
+        self._limits = SharedLimits(self._shared, self._report_spending) if self._shared is not None else None
         self._clients = ClientAuth(
             loaded.clients,
             always_needs_key=not settings.is_loopback,
             limits=self._limits or ProcessLimits(),
+            groups=loaded.groups,
         )
         self._client_file = ClientKeyFile(
             context.client_file, context.load_clients, self._clients, self._log.write_message
@@ -151,6 +161,7 @@ class GatewayServer:
             passthrough=self._passthrough,
             refresh=self._refresh,
             metrics=self._metrics,
+            spending=self._spending,
             log=self._log,
             memory=self._memory,
             conversions=self._conversions,
@@ -159,6 +170,33 @@ class GatewayServer:
 
     def _report_key(self, error: ProviderError) -> None:
         self._log.write_message(f"{error.message}; the target is paused until it accepts a request")
+
+    def _report_spending(self, line: BudgetLine, state: BudgetState, cost: int) -> None:
+        """Report that a large part of a budget is spent, once for each period."""
+        if not crosses_alert(line, state, cost):
+            return
+        amount = format_dollars(state.spent)
+        text = f"{amount} of the budget of {line.label}, {line.budget}, are spent{line.reset_text}"
+        self._log.write_message(text)
+        self._metrics.count("segue_budget_alerts_total", budget=line.label, period=line.budget.period)
+        if self._settings.budget_webhook is not None:
+            body = {"text": text, "budget": line.label, **describe_budget(line, state)}
+            task = asyncio.create_task(self._notify(self._settings.budget_webhook, body))
+            self._notices.add(task)
+            task.add_done_callback(self._notices.discard)
+
+    async def _notify(self, url: str, body: Mapping[str, Any]) -> None:
+        """Send a message to a webhook; a failure is logged."""
+        request = HttpRequest("POST", url, {"content-type": "application/json"}, [msgspec.json.encode(body)])
+        try:
+            async with asyncio.timeout(_NOTICE_SECONDS):
+                response = await self._open_client().send(request)
+                response.close()
+                failure = f"it answered with {response.status}" if response.status >= 300 else ""
+        except (TimeoutError, TransportError) as error:
+            failure = str(error) or f"no answer within {_NOTICE_SECONDS} s"
+        if failure:
+            self._log.write_message(f"the message to budget_webhook was not delivered: {failure}")
 
     def _find_route(self, query: RouteQuery) -> Route:
         # Called in any thread, while another one may resolve a name or take a turn.
@@ -206,6 +244,7 @@ class GatewayServer:
         """Load routes and client keys again; raise `InputError` and keep the old ones if they are not valid."""
         loaded = self._context.load_routes()
         self._configure(loaded)
+        self._clients.groups = loaded.groups
         self._client_file.replace(loaded.clients, is_reload=True)
         for problem in self.problems:
             self._log.write_message(problem)
@@ -221,6 +260,7 @@ class GatewayServer:
             buffer_tool_calls=loaded.buffer_tool_calls,
         )
         self._passthrough.replace(passthrough)
+        self._spending.cost = loaded.cost
 
     @property
     def problems(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +18,11 @@ from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE
 from segue.bridge.providers import Endpoint
 from segue.errors import InputError
-from segue.gateway.client_keys import ClientKey
+from segue.gateway.client_keys import NAME_PATTERN, ClientKey, GroupSettings
 from segue.gateway.host_check import check_names, find_host_error
 from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
+from segue.gateway.spending import CostLookup
 from segue.http_server import HttpLimits
 from segue.private_files import read_private
 
@@ -38,7 +40,8 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
     memory, up to half of `memory_mb`. The other half is for conversations that were converted. `pending_mb` is the size
     of all bodies that are not converted yet; one of more than `large_mb` is converted in a thread. `timeout` is the
     longest silence of a provider in seconds, `first_byte` that before a streamed response begins, where another target
-    is free.
+    is free. `unknown_price` is in dollars per million tokens; without it, clients with budgets can't use models whose
+    price is not known. `budget_webhook` gets a message when 80 % of a budget are spent.
     """
 
     host: str = "127.0.0.1"
@@ -64,6 +67,9 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
     workers: Annotated[int, Meta(ge=1, le=64)] = 1
     routes: tuple[RouteSettings, ...] = ()
     passthrough: tuple[PassthroughSettings, ...] = ()
+    groups: Mapping[str, GroupSettings] = {}
+    unknown_price: Annotated[float, Meta(ge=0)] | None = None
+    budget_webhook: str | None = None
 
     @property
     def is_loopback(self) -> bool:
@@ -120,6 +126,17 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
                 "there, and its next request may reach another worker; set --store FILE",
                 path="workers",
             )
+        limited = [f"the client key {key.name}" for key in clients if key.budgets]
+        limited += [f"the group {name}" for name, group in self.groups.items() if group.budgets]
+        if limited and self.store is None:
+            raise InputError(f"{limited[0]} has a budget, which needs a store: set --store FILE", path="store")
+        for name in self.groups:
+            if re.fullmatch(NAME_PATTERN, name) is None:
+                raise InputError(
+                    f"{name!r} can't be the name of a group: use letters, digits and . _ @ -", path="groups"
+                )
+        if self.budget_webhook is not None and not self.budget_webhook.startswith(("http://", "https://")):
+            raise InputError(f"{self.budget_webhook!r} is not a URL", path="gateway.budget_webhook")
         if self.is_loopback:
             return
         if is_emulated:
@@ -166,7 +183,9 @@ class GatewayRoutes(Struct, frozen=True):
     aliases: Mapping[str, str] = {}
     clients: tuple[ClientKey, ...] = ()
     passthrough: tuple[PassthroughSettings, ...] = ()
+    groups: Mapping[str, GroupSettings] = {}
     buffer_tool_calls: bool = False
+    cost: CostLookup = lambda _provider, _model, _usage: None
     resolve: Callable[[str], Endpoint] | None = None
     """Returns the endpoint of a model name, where providers were loaded again; None: that of the gateway."""
 

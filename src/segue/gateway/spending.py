@@ -1,0 +1,171 @@
+"""What requests cost: their reservation before each is sent to a provider, and their cost afterwards.
+
+`MeteredShell` reserves in place of the relay: whatever it sends, also for summaries and to other targets, is reserved
+before. It measures the time in which the gateway waits for providers, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from segue.bridge import aws
+from segue.bridge.bounds import bound_input, bound_output, has_cache_markers
+from segue.bridge.driver import UpstreamError
+from segue.bridge.http_requests import HttpRequest
+from segue.bridge.provider_errors import RefusedError
+from segue.bridge.providers import Endpoint
+from segue.bridge.relay import Relay
+from segue.bridge.reply_relay import ReplyRelay
+from segue.bridge.shell import AsyncShell, AsyncUpstream
+from segue.canonical.request import Usage
+from segue.gateway.budgets import NANO
+from segue.gateway.limits import Admission, Denied
+
+CostLookup: TypeAlias = Callable[[str, str, Usage], float | None]
+"""Maps provider, model and usage to dollars; None where no price is known."""
+DEFAULT_OUTPUT = 32_000
+"""The tokens that are reserved for a reply without a limit, of a model whose limit is not known."""
+# Providers keep a cached prompt for five minutes at least.
+_CACHE_SECONDS = 300.0
+_MAX_CONVERSATIONS = 10_000
+
+
+class _Cached(Struct, frozen=True):
+    tokens: int
+    at: float
+
+
+class Spending:
+    """The prices of a gateway. `unknown_price` is in dollars per million tokens; None: such models are refused."""
+
+    def __init__(
+        self, cost: CostLookup, unknown_price: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.cost = cost
+        self._unknown_price = unknown_price
+        self._clock = clock
+        self._cached: OrderedDict[tuple[str, ...], _Cached] = OrderedDict()
+
+    def find_cost(self, provider: str, model: str, usage: Usage) -> int | None:
+        """Return the cost in billionths of a dollar; None if no price is known."""
+        dollars = self.cost(provider, model, usage)
+        if dollars is None and self._unknown_price is not None:
+            dollars = (usage.input + usage.output) * self._unknown_price / 1_000_000
+        return None if dollars is None else round(dollars * NANO)
+
+    def bound(self, endpoint: Endpoint, body: bytes, cached: int) -> int | None:
+        """Return what a request can cost at most; None if no price is known.
+
+        All input has the dearest price, except for the tokens that were in the cache at the last request.
+        """
+        tokens, output = bound_input(body), bound_output(body, endpoint.max_output or DEFAULT_OUTPUT)
+        cached = min(cached, tokens)
+        written = tokens - cached if has_cache_markers(body) else 0
+        usages = (Usage(tokens, output, cached), Usage(tokens, output, cached, written))
+        costs = [self.find_cost(endpoint.provider, endpoint.model, usage) for usage in usages]
+        return None if None in costs else max(cost for cost in costs if cost is not None)
+
+    def find_cached(self, client: str, relay: ReplyRelay, endpoint: Endpoint) -> int:
+        """Return how many tokens the last request of a conversation read from the provider's cache."""
+        found = self._cached.get((client, endpoint.name, relay.opening))
+        return found.tokens if found is not None and self._clock() - found.at < _CACHE_SECONDS else 0
+
+    def settle(self, client: str, relay: Relay, spending: Sequence[tuple[Endpoint, Usage]]) -> int:
+        """Return what the requests of a relay cost, and remember what was cached."""
+        total = 0
+        for endpoint, usage in spending:
+            if endpoint.has_caller_key:
+                continue
+            if usage.cache_read and isinstance(relay, ReplyRelay):
+                key = client, endpoint.name, relay.opening
+                self._cached[key] = _Cached(usage.cache_read, self._clock())
+                self._cached.move_to_end(key)
+                if len(self._cached) > _MAX_CONVERSATIONS:
+                    self._cached.popitem(last=False)
+            total += self.find_cost(endpoint.provider, endpoint.model, usage) or 0
+        return total
+
+
+class MeteredShell:
+    """An `AsyncShell` that reserves what a request can cost before it is sent.
+
+    `waited` are the seconds in which it waited for providers.
+    """
+
+    def __init__(self, shell: AsyncShell, relay: Relay, admission: Admission, spending: Spending) -> None:
+        self._shell = shell
+        self._relay = relay
+        self._admission = admission
+        self._spending = spending
+        self.waited = 0.0
+        self.denied: Denied | None = None
+        """Why a request was not sent."""
+
+    async def send(self, request: HttpRequest) -> AsyncUpstream:
+        if self._admission.has_budgets and isinstance(self._relay, ReplyRelay):
+            denial = await self._reserve(self._relay, request)
+            if denial is not None:
+                self.denied = denial
+                raise UpstreamError(RefusedError(denial.to_error(self._relay.wire)))
+        started = time.monotonic()
+        try:
+            return _MeteredUpstream(await self._shell.send(request), self)
+        finally:
+            self.waited += time.monotonic() - started
+
+    async def _reserve(self, relay: ReplyRelay, request: HttpRequest) -> Denied | None:
+        endpoint, admission, spending = relay.endpoint, self._admission, self._spending
+        if endpoint is None or endpoint.has_caller_key:
+            return None
+        cached = spending.find_cached(admission.client, relay, endpoint)
+        amount = spending.bound(endpoint, b"".join(request.body), cached)
+        if amount is None:
+            message = (
+                f"no price is known for {endpoint.name}, so the budget of {admission.client} can't be kept: the "
+                f'gateway needs [prices."{endpoint.name}"], or unknown_price'
+            )
+            return Denied(403, message, admission.client, reason="no-price", kind="client-access")
+        before = spending.settle(admission.client, relay, relay.former_spending)
+        return await admission.reserve(before + amount - admission.reserved)
+
+    async def authorize(self, signer: aws.CredentialSource) -> aws.Credentials:
+        return await self._shell.authorize(signer)
+
+    async def sleep(self, seconds: float) -> None:
+        started = time.monotonic()
+        await self._shell.sleep(seconds)
+        self.waited += time.monotonic() - started
+
+    async def load(self, keys: Iterable[str]) -> Mapping[str, bytes]:
+        return await self._shell.load(keys)
+
+    async def save(self, entries: Mapping[str, bytes]) -> None:
+        await self._shell.save(entries)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        await self._shell.delete(keys)
+
+
+class _MeteredUpstream:
+    """A provider's response whose time is measured."""
+
+    def __init__(self, upstream: AsyncUpstream, shell: MeteredShell) -> None:
+        self._upstream = upstream
+        self._metered = shell
+        self.status = upstream.status
+        self.headers = upstream.headers
+
+    async def read(self) -> bytes:
+        started = time.monotonic()
+        try:
+            return await self._upstream.read()
+        finally:
+            self._metered.waited += time.monotonic() - started
+
+    async def close(self) -> None:
+        await self._upstream.close()

@@ -1,0 +1,454 @@
+"""Budgets of clients and groups: reservations before requests, their settlement, and what clients are told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from segue.bridge.bounds import bound_input, bound_output, estimate_input
+from segue.canonical.request import Usage
+from segue.cli.gateway_settings import load_settings
+from segue.errors import InputError, StoreError
+from segue.gateway.budgets import NANO, BudgetLine, BudgetState, open_lines, parse_budget
+from segue.gateway.client_keys import ClientKey, GroupSettings, Scope, hash_key
+from segue.gateway.client_uses import LEASE
+from segue.gateway.entry_store import EntryStore, SqliteEntries
+from segue.gateway.limits import Admission, Denied
+from segue.gateway.metrics import Metrics
+from segue.gateway.passthrough_routes import PassthroughSettings
+from segue.gateway.shared_entries import SharedEntries, open_entries
+from segue.gateway.shared_limits import SharedLimits
+from segue.gateway.spending import Spending
+from tests.gateway.harness import Running, model_of, running_gateway
+from tests.gateway.test_gateway import CHAT, SURFACES, get, post
+from tests.gateway.test_hostile_clients import wait_until
+from tests.gateway.upstreams import Handler, running_upstream
+
+NOW = datetime(2026, 11, 18, 15, 30, tzinfo=UTC)
+HELLO = "\n---\n".join(["say Hi there."] * 40)
+
+
+def lines(*budgets: str, scope: str = "ada", now: datetime = NOW) -> list[BudgetLine]:
+    return open_lines(scope, scope, budgets, now)
+
+
+def dear_output(provider: str, model: str, usage: Usage) -> float:
+    return usage.input * 0.0001 + usage.output
+
+
+def cost(provider: str, model: str, usage: Usage) -> float:
+    """Input costs a cent for each token, output two, reads a tenth of a cent, and writes two cents."""
+    plain = usage.input - usage.cache_read - usage.cache_write
+    return plain * 0.01 + usage.cache_read * 0.001 + usage.cache_write * 0.02 + usage.output * 0.02
+
+
+# -------------------------------------------------------------------------------------------------------------- texts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("50/fortnight", "'fortnight' is not a period of a budget; expected day, week, month or total"),
+        ("-5/day", "can't be negative"),
+        ("$50/month", "'$50' is not an amount of dollars"),
+        ("50EUR/month", "'50EUR' is not an amount of dollars"),
+        ("50", "is not a budget: write an amount of dollars and a period"),
+        ("0/day", "must be above 0"),
+        ("1e9/day", "is not an amount"),
+        ("/month", "is not an amount"),
+    ],
+)
+def test_bad_budgets_are_a_sentence(text: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ValueError, match=r"budget|period|amount") as raised:
+        parse_budget(text)
+    assert expected in str(raised.value)
+    config = tmp_path / ".config" / "segue" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[gateway.groups.backend]\nbudgets = ["{text}"]\n')
+    with pytest.raises(InputError) as refused:
+        load_settings()
+    assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "ends"),
+    [
+        ("5/day", "ada|day|2026-11-18", datetime(2026, 11, 19, tzinfo=UTC)),
+        ("5/week", "ada|week|2026-11-16", datetime(2026, 11, 23, tzinfo=UTC)),
+        ("5/month", "ada|month|2026-11-01", datetime(2026, 12, 1, tzinfo=UTC)),
+        ("5.5/total", "ada|total", None),
+    ],
+)
+def test_periods_are_those_of_utc(text: str, key: str, ends: datetime | None) -> None:
+    [line] = lines(text)
+    assert (line.key, line.ends) == (key, None if ends is None else ends.timestamp())
+
+
+def test_bounds_of_requests() -> None:
+    picture = json.dumps({"image_url": "data:image/png;base64," + "A" * 400_000, "text": "x" * 3000 + " "}).encode()
+    assert bound_input(picture) < 8000
+    assert bound_input(b"x " * 3000) == 2600
+    assert estimate_input(b"x " * 3000) == 1500
+    assert bound_output(b"{}", 7) == 7
+    assert bound_output(b'{"max_tokens": 5, "max_completion_tokens": 9, "n": 3}', 7) == 27
+    assert bound_output(b'{"generationConfig": {"maxOutputTokens": 4, "candidateCount": 2}}', 7) == 8
+    assert bound_output(b'{"inferenceConfig": {"maxTokens": 3}, "tools": {"max_tokens": 1}}', 7) == 3
+
+
+def test_input_is_reserved_at_its_dearest_price() -> None:
+    from segue.bridge.providers import resolve
+
+    spending, endpoint = Spending(cost), resolve("anthropic/claude-sonnet-5", {"ANTHROPIC_API_KEY": "k"})
+    plain, marked = b'{"max_tokens": 0, "x": ""}', b'{"max_tokens": 1, "cache_control": 1}'
+    assert spending.bound(endpoint, plain, 0) == round(cost("", "", Usage(608, endpoint.max_output or 0)) * NANO)
+    assert spending.bound(endpoint, marked, 0) == round(cost("", "", Usage(612, 1, 0, 612)) * NANO)
+    assert spending.bound(endpoint, marked, 600) == round(cost("", "", Usage(612, 1, 600, 12)) * NANO)
+    assert Spending(lambda *_: None).bound(endpoint, plain, 0) is None
+    assert Spending(lambda *_: None, 1_000_000).bound(endpoint, marked, 0) == 613 * NANO
+
+
+# -------------------------------------------------------------------------------------------------------------- store
+
+
+@pytest.fixture
+def store(place: str) -> Generator[EntryStore]:
+    opened = open_entries(place)
+    yield opened
+    opened.close()
+
+
+def test_reservation_fits_all_budgets_or_none(store: EntryStore) -> None:
+    both = [*lines("10/month"), *lines("6/day", scope="group:backend")]
+    assert store.reserve("1", both, 5 * NANO) == (True, [BudgetState(0, 5 * NANO)] * 2)
+    assert store.reserve("2", both, 2 * NANO) == (False, [BudgetState(0, 5 * NANO)] * 2)
+    assert store.settle("1", both, 5 * NANO, 3 * NANO) == [BudgetState(3 * NANO, 0)] * 2
+    assert store.reserve("2", both, 3 * NANO)[0]
+    # A request can reserve more, and is settled once.
+    assert store.reserve("2", [both[0]], 1 * NANO)[0]
+    assert store.settle("2", [both[0]], 4 * NANO, 1 * NANO) == [BudgetState(4 * NANO, 0)]
+    assert store.reserve("3", lines("10/month"), 7 * NANO)[0] is False
+    assert store.reserve("4", lines("9/total", scope="new"), 10 * NANO) == (False, [BudgetState()])
+
+
+def test_reservation_of_a_killed_process_counts_as_spent(tmp_path: Path) -> None:
+    now = [1000.0]
+    store = SqliteEntries(tmp_path / "entries.db", clock=lambda: now[0])
+    budget = lines("10/month")
+    store.reserve("killed", budget, 4 * NANO)
+    store.reserve("open", budget, 1 * NANO)
+    now[0] += LEASE / 2
+    store.renew_uses(["open"])
+    now[0] += LEASE / 2 + 1
+    assert store.read_budgets(budget) == [BudgetState(4 * NANO, 1 * NANO)]
+    # Its process was only slow.
+    assert store.settle("killed", budget, 4 * NANO, 1 * NANO) == [BudgetState(1 * NANO, 1 * NANO)]
+    store.close()
+
+
+RESERVER = """
+import sys
+from datetime import UTC, datetime
+from segue.gateway.budgets import NANO, open_lines
+from segue.gateway.shared_entries import open_entries
+
+where, number = sys.argv[1:]
+now = datetime(2026, 11, 18, tzinfo=UTC)
+store = open_entries(where)
+budget = [*open_lines("ada", "", ["10/month"], now), *open_lines("group:backend", "", ["8/month"], now)]
+for index in range(20):
+    use = f"{number}-{index}"
+    if store.reserve(use, budget, NANO // 2)[0]:
+        print(index)
+        if index % 3 == 0:
+            store.settle(use, budget, NANO // 2, NANO // 2)
+store.close()
+"""
+
+
+def test_no_reservation_exceeds_a_budget_in_parallel_processes(place: str) -> None:
+    command = [sys.executable, "-c", RESERVER, place]
+    processes = [subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE) for number in range(3)]
+    admitted = [process.communicate(timeout=100)[0].split() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert sum(map(len, admitted)) == 16
+    store = open_entries(place)
+    states = store.read_budgets([*lines("10/month"), *lines("8/month", scope="group:backend")])
+    store.close()
+    assert [state.spent + state.held for state in states] == [8 * NANO] * 2
+
+
+def test_budgets_go_on_while_the_store_is_away(tmp_path: Path) -> None:
+    real, is_away = SqliteEntries(tmp_path / "entries.db"), [False]
+
+    class Flaky:
+        def __getattr__(self, name: str) -> Any:
+            if is_away[0]:
+                raise StoreError("gone", cause="lost")
+            return getattr(real, name)
+
+    def open_flaky() -> Any:
+        return Flaky()
+
+    client = Scope("ada", "ada", ClientKey("ada", hash_key("x"), budgets=("10/month",)))
+    unseen = Scope("eve", "eve", ClientKey("eve", hash_key("x"), budgets=("10/month",)))
+
+    async def run() -> None:
+        entries = SharedEntries(open_flaky, Metrics(), lambda _: None, pause=0)
+        limits = SharedLimits(entries, now=lambda: NOW)
+
+        async def ask(scope: Scope, amount: int, spent: int) -> Denied | None:
+            admission = await limits.admit(scope.key, "", [scope])
+            assert isinstance(admission, Admission)
+            async with admission:
+                denial = await admission.reserve(amount * NANO)
+                admission.cost = 0 if denial else spent * NANO
+            return denial
+
+        assert await ask(client, 4, 3) is None
+        is_away[0] = True
+        assert await ask(client, 6, 5) is None
+        refused = await ask(client, 3, 3)
+        assert refused is not None
+        assert refused.kind == "no-credit" or refused.kind == "rate-limited"
+        unread = await ask(unseen, 1, 1)
+        assert unread is not None
+        assert (unread.status, unread.reason) == (503, "store")
+        is_away[0] = False
+        assert await ask(client, 3, 1) is not None
+        assert await ask(client, 1, 1) is None
+        await limits.close()
+
+    asyncio.run(run())
+    assert real.read_budgets(lines("10/month")) == [BudgetState(9 * NANO, 0)]
+    real.close()
+
+
+# ------------------------------------------------------------------------------------------------------------ gateway
+
+
+def gateway_with_budget(
+    tmp_path: Path, *budgets: str, script: str = HELLO, apis: tuple[str, ...] = ("anthropic",), **options: Any
+) -> Any:
+    clients = (ClientKey("ada", hash_key("key-ada"), group="backend", budgets=budgets),)
+    groups = {"backend": GroupSettings(budgets=("1000/month",))}
+    settings: dict[str, Any] = {"store": str(tmp_path / "store.db"), "clients": clients, "groups": groups, "cost": cost}
+    return running_gateway(dict.fromkeys(apis, script), **{**settings, **options})
+
+
+def own_state(gateway: Running) -> dict[str, Any]:
+    response = get(gateway, "/v1/key", **{"x-api-key": "key-ada"})
+    assert response.status_code == 200, response.text
+    return {row["of"]: row for row in response.json()["budgets"]}
+
+
+def wait_until_settled(gateway: Running) -> dict[str, Any]:
+
+    wait_until(lambda: all(row["reserved"] == 0 for row in own_state(gateway).values()))
+    return own_state(gateway)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("surface", SURFACES)
+def test_every_api_settles_what_it_used(surface: str, stream: bool, tmp_path: Path) -> None:
+    path, body = SURFACES[surface]
+    if stream and surface in ("chat", "responses", "messages"):
+        body = {**body, "stream": True}
+    elif stream:
+        path = path.replace("generateContent", "streamGenerateContent").replace("converse", "converse-stream")
+    usage = tmp_path / "usage.jsonl"
+    with gateway_with_budget(
+        tmp_path, "5000/day", usage=str(usage), groups={"backend": GroupSettings(budgets=("9000/day",))}
+    ) as gateway:
+        assert post(gateway, path, body, **{"x-api-key": "key-ada"}).status_code == 200
+        gateway.wait_for_log("POST")
+        rows = wait_until_settled(gateway)
+        line = json.loads(usage.read_text())
+        expected = line["input"] * 0.01 + line["output"] * 0.02
+        assert line["input"]
+        assert line["cost"] == pytest.approx(expected)
+        assert (line["client"], line["group"]) == ("ada", "backend")
+        assert rows["ada"]["spent"] == rows["the group backend"]["spent"] == pytest.approx(expected)
+
+
+def test_used_up_budget_is_told_with_its_layer_and_reset(tmp_path: Path) -> None:
+    """The SDKs send one request."""
+    messages: list[Any] = CHAT["messages"]
+    with gateway_with_budget(tmp_path, "14/day", cost=dear_output) as gateway:
+        claude = anthropic.Anthropic(api_key="key-ada", base_url=gateway.url)
+        claude.messages.create(model="any", max_tokens=12, messages=messages)
+        spent = wait_until_settled(gateway)["ada"]["spent"]
+        assert 1 < spent < 14
+        client = openai.OpenAI(api_key="key-ada", base_url=f"{gateway.url}/v1")
+        with pytest.raises(openai.RateLimitError) as refused:
+            client.chat.completions.create(model="any", messages=messages, max_tokens=12)
+        assert refused.value.code == "insufficient_quota"
+        text = f"the budget of ada, $14.00 a day, is used up: ${spent:.2f} are spent, and this request can cost up to"
+        assert text in str(refused.value)
+        assert "it is reset at" in str(refused.value)
+        with pytest.raises(anthropic.APIStatusError) as paid:
+            claude.messages.create(model="any", max_tokens=12, messages=messages)
+        assert (paid.value.status_code, paid.value.response.headers["x-should-retry"]) == (402, "false")
+        body = {"model": "any", "input": "x", "stream": True, "max_output_tokens": 12}
+        events = post(gateway, "/v1/responses", body, **{"x-api-key": "key-ada"})
+        assert "response.failed" in events.text
+        assert "insufficient_quota" in events.text
+        wait_until(lambda: gateway.log.count("is used up") == 3)
+        metrics = get(gateway, "/metrics", **{"x-api-key": "key-ada"}).text
+        assert 'segue_rejected_total{client="ada",group="backend",reason="budget"} 3' in metrics
+        whole = post(gateway, "/v1/messages", {**CHAT, "max_tokens": 100}, **{"x-api-key": "key-ada"})
+        assert "more than the budget of ada, $14.00 a day" in whole.text
+        assert len(gateway.emulators["anthropic"].requests) == 1
+
+
+def test_open_reservations_are_told_with_a_wait(tmp_path: Path) -> None:
+    script = "say One.\nwait 1000\nsay Two.\n---\n" + HELLO
+    body = {**CHAT, "max_tokens": 100, "stream": True}
+    with gateway_with_budget(tmp_path, "25/day", script=script) as gateway:
+        headers = {"x-api-key": "key-ada"}
+        with httpx2.stream("POST", f"{gateway.url}/v1/chat/completions", json=body, headers=headers) as response:
+            chunks = response.iter_bytes()
+            next(chunks)
+            refused = post(gateway, "/v1/chat/completions", body, **headers)
+            assert refused.status_code == 429
+            assert refused.headers["retry-after"] == "5"
+            assert "has not enough left for now" in refused.text
+            assert own_state(gateway)["ada"]["reserved"] > 0
+        # The client has gone: what was written until then is settled.
+        rows = wait_until_settled(gateway)
+        assert 0 < rows["ada"]["spent"] < 5
+        assert post(gateway, "/v1/chat/completions", {**body, "stream": False}, **headers).status_code == 200
+
+
+def test_fallbacks_and_failures_settle_what_they_used(tmp_path: Path) -> None:
+    options = {"emulator_options": None, "options_of": {"anthropic": {"faults": ["overloaded"]}}}
+    target = (model_of("anthropic"), model_of("kimi"))
+    usage = tmp_path / "usage.jsonl"
+    with gateway_with_budget(
+        tmp_path,
+        "9000/day",
+        apis=("anthropic", "kimi"),
+        default=target,
+        usage=str(usage),
+        groups={"backend": GroupSettings()},
+        **options,
+    ) as gateway:
+        assert post(gateway, "/v1/chat/completions", CHAT, **{"x-api-key": "key-ada"}).status_code == 200
+        gateway.wait_for_log(model_of("kimi"))
+        line = json.loads(usage.read_text())
+        assert wait_until_settled(gateway)["ada"]["spent"] == pytest.approx(
+            line["input"] * 0.01 + line["output"] * 0.02
+        )
+
+
+def test_model_without_a_price_is_refused_or_has_the_stated_one(tmp_path: Path) -> None:
+    with gateway_with_budget(tmp_path, "50/day", cost=lambda *_: None) as gateway:
+        refused = post(gateway, "/v1/chat/completions", CHAT, **{"x-api-key": "key-ada"})
+        assert refused.status_code == 403
+        assert f"no price is known for {model_of('anthropic')}" in refused.text
+        gateway.wait_for_log("no price is known")
+    with gateway_with_budget(tmp_path, "50/day", cost=lambda *_: None, unknown_price=10) as gateway:
+        assert post(gateway, "/v1/chat/completions", CHAT, **{"x-api-key": "key-ada"}).status_code == 200
+        assert wait_until_settled(gateway)["ada"]["spent"] > 0
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_alert_at_80_percent_comes_once(status: int, tmp_path: Path) -> None:
+    body = {**CHAT, "max_tokens": 6}
+    with running_upstream(lambda handler: handler.reply(b"{}", status)) as hook:
+        with gateway_with_budget(tmp_path, "30/day", cost=dear_output, budget_webhook=hook.url) as gateway:
+            statuses = [
+                post(gateway, "/v1/chat/completions", body, **{"x-api-key": "key-ada"}).status_code for _ in range(20)
+            ]
+            assert statuses[0] == 200
+            assert statuses[-1] == 429
+            assert gateway.log.count("of the budget of ada, $30.00 a day, are spent; it is reset at") == 1
+            metrics = get(gateway, "/metrics", **{"x-api-key": "key-ada"}).text
+            assert 'segue_budget_alerts_total{budget="ada",period="day"} 1' in metrics
+            wait_until(lambda: len(hook.requests) == 1)
+            if status == 500:
+                gateway.wait_for_log("the message to budget_webhook was not delivered: it answered with 500")
+        message = json.loads(hook.requests[0].body)
+        assert (message["budget"], message["limit"], message["period"]) == ("ada", 30, "day")
+        assert message["spent"] >= 24
+
+
+def test_passthrough_reserves_its_cost_and_settles_its_usage(tmp_path: Path) -> None:
+    answers = [b'{"data": [], "model": "text-1", "usage": {"prompt_tokens": 7}}', b'{"data": []}']
+
+    def answer(handler: Handler) -> None:
+        handler.reply(answers.pop(0))
+
+    with running_upstream(answer) as upstream:
+        passthrough = (PassthroughSettings("/v1/embeddings", "test-anthropic", cost=0.5),)
+        with gateway_with_budget(tmp_path, "0.8/day", passthrough=passthrough) as gateway:
+            [route] = gateway.server._passthrough._routes
+            from msgspec.structs import replace
+
+            gateway.server._passthrough.replace(
+                (replace(route, endpoint=replace(route.endpoint, base_url=upstream.url)),)
+            )
+            spent = []
+            for _ in range(3):
+                response = post(gateway, "/v1/embeddings", {"input": "x"}, **{"x-api-key": "key-ada"})
+                spent.append((response.status_code, round(wait_until_settled(gateway)["ada"]["spent"], 2)))
+            assert spent == [(200, 0.07), (200, 0.57), (429, 0.57)]
+
+
+def test_budget_without_a_store_is_refused() -> None:
+    clients = (ClientKey("ada", hash_key("key-ada"), budgets=("5/day",)),)
+    with (
+        pytest.raises(InputError, match="the client key ada has a budget, which needs a store"),
+        running_gateway({"anthropic": HELLO}, clients=clients),
+    ):
+        pass
+
+
+def test_key_in_an_unknown_group_is_refused() -> None:
+    clients = (ClientKey("ada", hash_key("key-ada"), group="nobody"),)
+    with running_gateway({"anthropic": HELLO}, clients=clients) as gateway:
+        refused = post(gateway, "/v1/chat/completions", CHAT, **{"x-api-key": "key-ada"})
+        assert refused.status_code == 403
+        assert "in the group nobody" in refused.text
+
+
+def test_limits_of_a_group_hold_for_its_clients_together(tmp_path: Path) -> None:
+    clients = tuple(ClientKey(name, hash_key(f"key-{name}"), group="backend") for name in ("ada", "bob"))
+    groups = {"backend": GroupSettings(requests_per_minute=3)}
+    for store in ({}, {"store": str(tmp_path / "store.db")}):
+        with running_gateway({"anthropic": HELLO}, clients=clients, groups=groups, **store) as gateway:
+            keys = ("key-ada", "key-bob", "key-ada", "key-bob")
+            found = [post(gateway, "/v1/chat/completions", CHAT, **{"x-api-key": key}) for key in keys]
+            assert [response.status_code for response in found] == [200, 200, 200, 429]
+            assert "the group backend has reached its limit of 3 requests a minute" in found[-1].text
+
+
+def test_parallel_requests_at_the_limit(tmp_path: Path) -> None:
+    """What is spent never exceeds the budget by more than the requests in flight cost beyond their reservation."""
+    body = {**CHAT, "max_tokens": 6}
+    with gateway_with_budget(tmp_path, "40/day", cost=dear_output) as gateway:
+
+        def work() -> None:
+            for _ in range(15):
+                post(gateway, "/v1/chat/completions", body, **{"x-api-key": "key-ada"})
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        row = wait_until_settled(gateway)["ada"]
+        assert 20 < row["spent"] <= 40
