@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def test_a_gateway_writes_what_is_read(tmp_path: Path) -> None:
         gateway.wait_for_log("both → test-kimi/")
     assert file.stat().st_mode & 0o777 == 0o600
     report = read_usage(file.read_bytes().splitlines(), lambda *_: None)
-    counts = [(total.route, total.model, total.requests, total.errors) for total in report.totals]
+    counts = [(*total.key, total.requests, total.errors) for total in report.totals]
     assert counts == [("both", model_of("anthropic"), 1, 0), ("both", model_of("kimi"), 2, 1)]
     assert all(total.sum.usage.input and total.sum.usage.output for total in report.totals)
 
@@ -156,3 +157,63 @@ def test_lines_can_be_written_to_a_pipe(tmp_path: Path):
         assert os.read(descriptor, 1000).decode() == line(input=1)
     finally:
         os.close(descriptor)
+
+
+# ------------------------------------------------------------------------------------------------------- who spent it
+
+DAYS = (
+    line(client="ada", group="backend", time="2026-11-01T10:00:00+00:00", input=10, output=1, cost=0.5)
+    + line(client="bob", group="backend", time="2026-11-02T10:00:00+00:00", input=20, output=2, cost=0.25)
+    + line(client="ada", group="backend", time="2026-11-02T23:00:00+00:00", input=30, output=3, cost=0.125)
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--by", "client"), {("ada",): 0.625, ("bob",): 0.25}),
+        (
+            ("--by", "day,client"),
+            {("2026-11-01", "ada"): 0.5, ("2026-11-02", "ada"): 0.125, ("2026-11-02", "bob"): 0.25},
+        ),
+        (("--by", "group"), {("backend",): 0.875}),
+        (("--by", "model", "--since", "2026-11-02"), {("test/a",): 0.375}),
+        (("--by", "client", "--since", "1h"), {}),
+    ],
+)
+def test_totals_by_other_keys_since_a_time(
+    options: tuple[str, ...], expected: dict[tuple[str, ...], float], tmp_path: Path
+) -> None:
+    file = tmp_path / "usage.jsonl"
+    file.write_text(DAYS)
+    names = options[1].split(",")
+    totals = run("usage", str(file), *options, "--json", **variables(tmp_path)).json["totals"]
+    assert {tuple(row[name] for name in names): row["cost"] for row in totals} == expected
+    lines = run("usage", str(file), *options, "--csv", **variables(tmp_path)).lines
+    assert [one.split(",")[: len(names)] for one in lines[1:]] == [list(key) for key in expected]
+    if expected:
+        assert lines[0] == ",".join([*names, "requests,errors,input,cache_read,cache_write,output,cost"])
+        assert run("usage", str(file), *options, **variables(tmp_path)).lines[0].split()[: len(names)] == names
+
+
+@pytest.mark.parametrize(
+    "options", [("--by", "user"), ("--by", ""), ("--since", "30 days"), ("--since", "2026-13-01"), ("--csv", "--json")]
+)
+def test_bad_options_are_one_line(options: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "usage.jsonl"
+    file.write_text(DAYS)
+    assert is_one_line_error(run("usage", str(file), *options, **variables(tmp_path)))
+
+
+def test_emulated_models_cost_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "chats.db"
+    names = {**variables(tmp_path), "SEGUE_STORE": str(store)}
+    assert run("run", "--emulated", "-m", "anthropic/claude-sonnet-5", "Hello", **names).code == 0
+    page = run("export", "1", "--format", "md", **names)
+    assert page.code == 0, page.err
+    costs = re.findall(r"\$[\d.]+", page.out.decode())
+    assert all(float(cost[1:]) == 0 for cost in costs), costs
+    file = tmp_path / "usage.jsonl"
+    file.write_text(line(target="emulated/claude-sonnet-5", input=1000, output=1000))
+    [total] = run("usage", str(file), "--json", **names).json["totals"]
+    assert total["cost"] == 0

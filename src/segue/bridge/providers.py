@@ -114,6 +114,7 @@ class Endpoint(Struct, frozen=True):
     region: str | None = None
     max_output: int | None = None
     options: Options | None = None
+    is_emulated: bool = False
     has_caller_key: bool = False
     """Whether the key is that of a gateway's client, and not the gateway's own."""
 

@@ -18,6 +18,7 @@ from segue.canonical.request import Options, Usage
 from segue.cli import config, key_store
 from segue.cli.request_options import parse_options
 from segue.cli.settings import ModelOptions, Price
+from segue.emulator.models import PROVIDER as EMULATED
 from segue.emulator.models import resolve
 from segue.errors import InputError
 from segue.runtime import prices
@@ -142,6 +143,8 @@ class Providers:
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the cost in dollars; None where no price is known."""
         price = self._prices.get(f"{provider}/{model}")
+        if provider == EMULATED:
+            return 0.0
         if price is None:
             return prices.cost(usage, provider, model, self._overrides, local=self._is_local(provider, model))
         return price.cost(

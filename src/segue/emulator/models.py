@@ -36,7 +36,7 @@ class EmulatedModels:
         """Return the endpoint of a model at the emulator of its provider, which is one of those known."""
         endpoint = _resolve(name, known)
         server = endpoint.profile and endpoint.profile.partition(":")[0]
-        return replace(endpoint, base_url=self._start(endpoint.api, server).base_url)
+        return replace(endpoint, base_url=self._start(endpoint.api, server).base_url, is_emulated=True)
 
     def _start(self, api: str, server: str | None) -> Emulator:
         from segue.emulator.http_messages import RequestLog

@@ -210,8 +210,9 @@ class Gateway:
             if relay.usage is not None and relay.target is not None:
                 self._add_usage(relay.target, relay.usage, admission)
             cost = self._spending.settle(admission.client, relay, relay.spending)
-            admission.cost += cost
-            response.record.cost = cost / NANO
+            if cost is not None:
+                admission.cost += cost
+                response.record.cost = cost / NANO
 
     async def _pass_on(
         self,

@@ -49,8 +49,8 @@ class RequestRecord(Struct):
     cache_write: int = 0
     summary: int = 0
     """The tokens in and out of summaries of the conversation, which are part of `input` and `output`."""
-    cost: float = 0.0
-    """What the request cost, in dollars."""
+    cost: float | None = None
+    """What the request cost, in dollars; null where no price is known."""
     findings: dict[str, int] = {}
     finish: str = ""
     error: str = ""

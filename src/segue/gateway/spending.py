@@ -75,9 +75,9 @@ class Spending:
         found = self._cached.get((client, endpoint.name, relay.opening))
         return found.tokens if found is not None and self._clock() - found.at < _CACHE_SECONDS else 0
 
-    def settle(self, client: str, relay: Relay, spending: Sequence[tuple[Endpoint, Usage]]) -> int:
-        """Return what the requests of a relay cost, and remember what was cached."""
-        total = 0
+    def settle(self, client: str, relay: Relay, spending: Sequence[tuple[Endpoint, Usage]]) -> int | None:
+        """Return what the requests of a relay cost, None if no price is known; and remember what was cached."""
+        total: int | None = 0
         for endpoint, usage in spending:
             if endpoint.has_caller_key:
                 continue
@@ -87,7 +87,8 @@ class Spending:
                 self._cached.move_to_end(key)
                 if len(self._cached) > _MAX_CONVERSATIONS:
                     self._cached.popitem(last=False)
-            total += self.find_cost(endpoint.provider, endpoint.model, usage) or 0
+            cost = self.find_cost(endpoint.provider, endpoint.model, usage)
+            total = None if total is None or cost is None else total + cost
         return total
 
 
@@ -130,7 +131,7 @@ class MeteredShell:
                 f'gateway needs [prices."{endpoint.name}"], or unknown_price'
             )
             return Denied(403, message, admission.client, reason="no-price", kind="client-access")
-        before = spending.settle(admission.client, relay, relay.former_spending)
+        before = spending.settle(admission.client, relay, relay.former_spending) or 0
         return await admission.reserve(before + amount - admission.reserved)
 
     async def authorize(self, signer: aws.CredentialSource) -> aws.Credentials:

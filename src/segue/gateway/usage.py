@@ -1,15 +1,16 @@
-"""The usage of a gateway, from the JSON lines of its requests: totals by route and model."""
+"""The usage of a gateway, from the JSON lines of its requests: totals by route, model, client, group or day."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Annotated
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from segue.canonical.request import Usage, UsageSum
 
+UsageKey = Literal["route", "model", "client", "group", "day"]
 Count = Annotated[int, Meta(ge=0)]
 CLIENT_CLOSED_STATUS = 499
 """The status of a request whose client closed the connection."""
@@ -27,6 +28,10 @@ class UsageLine(Struct, frozen=True):
     cache_read: Count = 0
     cache_write: Count = 0
     error: str = ""
+    client: str = ""
+    group: str = ""
+    time: str = ""
+    cost: float | None = None
 
     @property
     def is_error(self) -> bool:
@@ -37,12 +42,16 @@ class UsageLine(Struct, frozen=True):
     def usage(self) -> Usage:
         return Usage(self.input, self.output, self.cache_read, self.cache_write)
 
+    def find_key(self, names: Iterable[UsageKey]) -> tuple[str, ...]:
+        """Return the values of these keys; days are those of UTC."""
+        values = {"model": self.target, "day": self.time[:10]}
+        return tuple(values[name] if name in values else getattr(self, name) for name in names)
+
 
 class UsageTotal(Struct):
-    """The totals of one route and model."""
+    """The totals of the requests with one key."""
 
-    route: str
-    model: str
+    key: tuple[str, ...]
     requests: int = 0
     errors: int = 0
     sum: UsageSum = msgspec.field(default_factory=UsageSum)
@@ -55,21 +64,28 @@ class UsageTotal(Struct):
 
 
 class UsageReport(Struct):
-    """The totals of a usage file by route and model, their sum, and the number of lines that can't be read."""
+    """The totals of a usage file, their sum, and the number of lines that can't be read."""
 
     totals: list[UsageTotal]
     whole: UsageTotal
     bad_lines: int = 0
 
 
-def read_usage(lines: Iterable[bytes], find_cost: Callable[[str, str, Usage], float | None]) -> UsageReport:
-    """Add up the lines of a usage file. `find_cost` returns the cost of a provider's model, or None.
+def read_usage(
+    lines: Iterable[bytes],
+    find_cost: Callable[[str, str, Usage], float | None],
+    by: Sequence[UsageKey] = ("route", "model"),
+    since: str = "",
+) -> UsageReport:
+    """Add up the lines of a usage file whose time in ISO format is not before `since`.
+
+    `find_cost` returns the cost of a provider's model, or None, for lines that have none.
 
     A line that can't be read is counted and left out: the last one may be incomplete while a gateway writes it.
     """
     decoder = msgspec.json.Decoder(UsageLine)
-    totals: dict[tuple[str, str], UsageTotal] = {}
-    report = UsageReport([], UsageTotal("total", ""))
+    totals: dict[tuple[str, ...], UsageTotal] = {}
+    report = UsageReport([], UsageTotal(("total", *[""] * (len(by) - 1))))
     for data in lines:
         if not data.strip():
             continue
@@ -78,10 +94,12 @@ def read_usage(lines: Iterable[bytes], find_cost: Callable[[str, str, Usage], fl
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             report.bad_lines += 1
             continue
-        key = line.route, line.target
+        if line.time < since:
+            continue
+        key = line.find_key(by)
         provider, _, model = line.target.partition("/")
-        cost = find_cost(provider, model, line.usage)
-        for total in (report.whole, totals.setdefault(key, UsageTotal(*key))):
+        cost = find_cost(provider, model, line.usage) if line.cost is None else line.cost
+        for total in (report.whole, totals.setdefault(key, UsageTotal(key))):
             total.add(line, cost)
     report.totals = [totals[key] for key in sorted(totals)]
     return report

@@ -92,7 +92,9 @@ class ConversationLog(Protocol):
         """Store an incomplete reply as evidence; it does not enter the history."""
         ...
 
-    def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
+    def switch(
+        self, target: str, model: str | None = None, *, provider: str | None = None, emulated: bool = False
+    ) -> None:
         """Record another target or model, used from the next request on."""
         ...
 
@@ -182,7 +184,9 @@ class InMemoryLog:
     def record_broken(self, reply: Reply) -> None:
         self.broken.append(reply)
 
-    def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
+    def switch(
+        self, target: str, model: str | None = None, *, provider: str | None = None, emulated: bool = False
+    ) -> None:
         self.target = target, model
 
     def compress(self, strategy: str, budget: int, **more: Any) -> CompressionResult:

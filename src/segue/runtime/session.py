@@ -318,7 +318,7 @@ class Session:
         if endpoint != self._endpoint:
             if self._endpoint is not None:
                 self.emit(ModelSwitched(provider=endpoint.provider, model=endpoint.model, why=choice.why))
-            self.log.switch(endpoint.api, endpoint.model, provider=endpoint.provider)
+            self.log.switch(endpoint.api, endpoint.model, provider=endpoint.provider, emulated=endpoint.is_emulated)
             self._endpoint = endpoint
         return choice
 
@@ -476,7 +476,7 @@ class Session:
         services = msgspec.structs.replace(self.services, toolbox=toolbox, on_event=self.emit, subagents=None)
         log = self.log.create_child(Conversation(system, toolbox.declarations, stream=True), title)
         first = route.endpoints[0]
-        log.switch(first.api, first.model, provider=first.provider)
+        log.switch(first.api, first.model, provider=first.provider, emulated=first.is_emulated)
         child = Session(log, route, services, self.settings, task=task)
         try:
             return await child.ask(prompt)

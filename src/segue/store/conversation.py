@@ -257,11 +257,13 @@ class StoredConversation:
 
         self._record(change, _with_event)
 
-    def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
+    def switch(
+        self, target: str, model: str | None = None, *, provider: str | None = None, emulated: bool = False
+    ) -> None:
         """Record another target or model, used from the next request on; nothing is written if they are the same."""
         state = self.state
-        if (target, model, provider) != (state.target, state.model, state.provider):
-            self._write_event(Switched(target, model, provider))
+        if (target, model, provider, emulated) != (state.target, state.model, state.provider, state.is_emulated):
+            self._write_event(Switched(target, model, provider, {"emulated": True} if emulated else None))
 
     def rename(self, title: str) -> None:
         """Change the title."""

@@ -52,6 +52,7 @@ class ReplayState(Struct):
     target: str | None = None
     model: str | None = None
     provider: str | None = None
+    is_emulated: bool = False
     compressions: list[int] = []
     """The event numbers of the compressions in effect, latest last."""
     undone_compressions: list[int] = []
@@ -85,6 +86,7 @@ class ReplayState(Struct):
                 self.target, self.model = event.target or self.target, event.model or self.model
             case Switched():
                 self.target, self.model, self.provider = event.target, event.model, event.provider
+                self.is_emulated = bool((event.extra or {}).get("emulated"))
             case CompressionApplied():
                 self.compressions.append(self.seq)
             case CompressionUndone():

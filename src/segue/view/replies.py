@@ -90,6 +90,8 @@ class ReplyNotes:
     def _reply_cost(self, model: str, usage: Usage | None) -> float | None:
         if usage is None or self._cost is None:
             return None
+        if (self._switched.extra or {}).get("emulated"):
+            return 0.0
         is_configured = self._switched.provider is not None and self._switched.model == model
         return self._cost(self._switched.provider or "" if is_configured else self._sent.target, model, usage)
 
