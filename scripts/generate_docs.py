@@ -11,6 +11,7 @@ import click
 
 from scripts.api_page import api_page
 from scripts.json_page import json_page
+from scripts.metrics_page import metrics_page
 from scripts.settings_page import settings_page
 from scripts.tests_page import tests_page
 from segue.cli.app import root
@@ -188,6 +189,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "gateway-errors.md": gateway_errors_page,
     "json.md": json_page,
+    "metrics.md": metrics_page,
     "rules.md": rules_page,
     "settings.md": settings_page,
     "types.md": types_page,

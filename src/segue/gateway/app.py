@@ -100,7 +100,6 @@ class Gateway:
             traceparent=_keep_if(_TRACE, headers.get("traceparent", "")),
         )
         response = Response(send, record, lambda: guess_api(scope["method"], _raw_path(scope)[:_MAX_PATH], headers))
-        started = time.monotonic()
         self._metrics.active += 1
         try:
             await self._answer(scope, headers, receive, response)
@@ -112,7 +111,7 @@ class Gateway:
             await response.send_bug(type(error).__name__)
         finally:
             self._metrics.active -= 1
-            record.seconds = time.monotonic() - started
+            record.seconds = time.monotonic() - response.began
             if response.is_logged:
                 self._metrics.add_request(record)
                 self._metrics.add_findings(record.findings)
@@ -189,7 +188,9 @@ class Gateway:
         """Answer a request of an API with a relay."""
         try:
             with self._memory.open() as share:
+                started = time.monotonic()
                 body = await read_body(receive, headers, share, min(_MAX_BODY, self._memory.limit))
+                response.waited += time.monotonic() - started
                 steps = self._conversions.open(len(body))
                 relay = await steps.run(partial(self._bridge.open, method, url, headers, body, client=admission.client))
         except BodyError as error:
@@ -208,7 +209,8 @@ class Gateway:
             if _is_fallback(relay):
                 self._metrics.count("segue_fallbacks_total", route=response.record.route)
             if relay.usage is not None and relay.target is not None:
-                self._add_usage(relay.target, relay.usage, admission)
+                self._add_usage(response.record, relay.target, relay.usage, admission)
+            response.record.overhead = time.monotonic() - response.began - response.waited - shell.waited
             cost = self._spending.settle(admission.client, relay, relay.spending)
             if cost is not None:
                 admission.cost += cost
@@ -254,7 +256,7 @@ class Gateway:
         finally:
             if usage is not None:
                 record.add_usage(usage)
-                self._add_usage(record.target, usage, admission)
+                self._add_usage(record, record.target, usage, admission)
                 cost = self._spending.find_cost(record.target, record.model, usage)
             # A request that was cancelled has no status yet.
             if is_paid and record.status < _ERROR_STATUS and (cost is not None or request.method == "POST"):
@@ -262,8 +264,8 @@ class Gateway:
                 admission.cost += spent
                 record.cost = spent / NANO
 
-    def _add_usage(self, target: str, usage: Usage, admission: Admission) -> None:
-        self._metrics.add_usage(target, usage)
+    def _add_usage(self, record: RequestRecord, target: str, usage: Usage, admission: Admission) -> None:
+        self._metrics.add_usage(record, target, usage)
         admission.tokens += usage.input + usage.output
 
     async def _change(self, headers: Mapping[str, str], receive: Receive, response: Response) -> None:
@@ -286,6 +288,8 @@ class Gateway:
             async for chunk in chunks:
                 if isinstance(chunk, Respond):
                     await response.start(chunk.status, chunk.headers)
+                    if response.record.stream and chunk.status < _ERROR_STATUS:
+                        response.record.first = time.monotonic() - response.began
                 elif isinstance(chunk, EndResponse):
                     is_ended = True
                     break

@@ -51,6 +51,10 @@ class RequestRecord(Struct):
     """The tokens in and out of summaries of the conversation, which are part of `input` and `output`."""
     cost: float | None = None
     """What the request cost, in dollars; null where no price is known."""
+    first: float = 0.0
+    """Seconds until the first content of a streamed reply."""
+    overhead: float = 0.0
+    """Seconds that were spent on neither providers nor the client."""
     findings: dict[str, int] = {}
     finish: str = ""
     error: str = ""

@@ -31,7 +31,9 @@ class Response:
         self._send = send
         self._find_api = find_api
         self._is_sending = False
-        self._last_write = time.monotonic()
+        self.began = self._last_write = time.monotonic()
+        self.waited = 0.0
+        """The seconds in which the client was awaited."""
 
     @property
     def has_begun(self) -> bool:
@@ -109,8 +111,10 @@ class Response:
         if self.kept is not None and len(self.kept) < MAX_BODY:
             self.kept += event.get("body", b"")
         self._is_sending = True
+        started = time.monotonic()
         try:
             await self._send(event)
         finally:
             self._is_sending = False
             self._last_write = time.monotonic()
+            self.waited += self._last_write - started

@@ -31,7 +31,7 @@ from segue.errors import InputError, ProviderError
 from segue.gateway.app import Gateway
 from segue.gateway.bodies import BodyMemory
 from segue.gateway.body_log import BodyLog
-from segue.gateway.budgets import BudgetLine, BudgetState, format_dollars
+from segue.gateway.budgets import NANO, BudgetLine, BudgetState, format_dollars
 from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_key_file import ClientKeyFile
 from segue.gateway.control_api import ControlApi
@@ -172,7 +172,9 @@ class GatewayServer:
         self._log.write_message(f"{error.message}; the target is paused until it accepts a request")
 
     def _report_spending(self, line: BudgetLine, state: BudgetState, cost: int) -> None:
-        """Report that a large part of a budget is spent, once for each period."""
+        """Show what is left of a budget, and report that a large part of it is spent, once for each period."""
+        left = max(0, line.budget.amount - state.spent - state.held) / NANO
+        self._metrics.set_gauge("segue_budget_remaining", left, budget=line.label, period=line.budget.period)
         if not crosses_alert(line, state, cost):
             return
         amount = format_dollars(state.spent)
