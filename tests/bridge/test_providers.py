@@ -198,7 +198,7 @@ def test_the_first_whose_key_is_set() -> None:
     found = first_available({**signed, "AWS_REGION": "eu-west-1"})
     assert found is not None
     assert found.provider == "bedrock"
-    mine = {"mine": {"base_url": "https://mine.example/v1", "key_variable": "MINE", "model": "m"}}
+    mine = {"mine": {"api": "openai-chat", "base_url": "https://mine.example/v1", "key_variable": "MINE", "model": "m"}}
     assert first_available({"MINE": "k", **HOME}, mine) == resolve("mine/m", {"MINE": "k"}, mine)
 
 
@@ -237,7 +237,7 @@ def test_a_local_one_needs_no_key() -> None:
     endpoint = resolve("emulator", {}, config)
     assert (endpoint.api, endpoint.model, endpoint.lacks_key) == ("anthropic", "claude-sonnet-5", False)
     assert endpoint.key is not None
-    remote = {"far": {"base_url": "http://far.example/v1", "model": "m"}}
+    remote = {"far": {"api": "openai-chat", "base_url": "http://far.example/v1", "model": "m"}}
     assert resolve("far", {}, remote).key is None
 
 
@@ -248,7 +248,7 @@ def test_known_provider_is_configurable_by_any_name() -> None:
             "kimi/kimi-k2.6", {"MOONSHOT_BASE_URL": "https://elsewhere", "MOONSHOT_API_KEY": "k"}, changed
         )
         assert (endpoint.provider, endpoint.base_url, endpoint.tool_format) == (
-            "moonshot",
+            name,
             "https://api.moonshot.cn/v1",
             "kimi",
         )
@@ -382,7 +382,13 @@ def test_botocore_credentials_are_read_each_time() -> None:
 
 def test_cost_follows_the_user_price() -> None:
     prices = {"context": 1, "input": 1.0, "output": 10.0, "cache_read": 0.1, "cache_write": 2.0}
-    config = {"mine": {"base_url": "https://x", "models": {"m": prices, "plain": {"input": 1.0, "output": 10.0}}}}
+    config = {
+        "mine": {
+            "api": "openai-chat",
+            "base_url": "https://x",
+            "models": {"m": prices, "plain": {"input": 1.0, "output": 10.0}},
+        }
+    }
     usage = Usage(input=1_000_000, output=100_000, cache_read=500_000, cache_write=100_000, reasoning=50_000)
     assert cost(usage, "mine", "m", config) == pytest.approx(0.4 + 1.0 + 0.05 + 0.2)
     assert cost(usage, "mine", "plain", config) == pytest.approx(2.0)
@@ -395,7 +401,7 @@ def test_cost_follows_the_table() -> None:
     usage = Usage(input=10_000, output=1_000, cache_read=5_000)
     assert cost(usage, "anthropic", "claude-sonnet-4-5-20250929") == pytest.approx(0.015 + 0.0015 + 0.015)
     assert cost(usage, "openai", "gpt-of-tomorrow") is None
-    mine = {name: {"base_url": "https://x"} for name in ("e-anthropic", "s1")}
+    mine = {name: {"api": "anthropic", "base_url": "https://x"} for name in ("e-anthropic", "s1")}
     assert [cost(usage, name, "claude-sonnet-4-5", mine) for name in mine] == [None, None]
     assert cost(usage, "anthropic", "claude-sonnet-4-5", local=True) is None
 

@@ -432,3 +432,18 @@ def test_an_error_in_an_option_does_not_name_the_file(tmp_path):
     code, _, err = call("convert", str(file), "--to", "anthropic", "--profile", "vllm")
     assert (code, err.startswith("segue: ")) == (2, True)
     assert "body.json" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["convert", "--target", "anthropic"], "--to"),
+        (["convert", "--source", "anthropic"], "--from"),
+        (["convert", "--api", "anthropic"], "--from or --to"),
+        (["check", "--from", "anthropic"], "--api"),
+        (["check", "--target", "anthropic"], "--api"),
+        (["convert", "--verbos"], "--verbose"),
+    ],
+)
+def test_unknown_option_gets_the_one_of_the_same_meaning(arguments: list[str], meant: str):
+    assert f"Did you mean '{meant}'?" in run(*arguments).err

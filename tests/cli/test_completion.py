@@ -110,7 +110,8 @@ def test_bash_itself_completes(project: Project, tmp_path):
 
 def test_own_providers_and_aliases_are_offered(project: Project):
     project.write_user_config(
-        '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "rocket"\n[aliases]\nsonnet = "acme/rocket"'
+        '[providers.acme]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "rocket"\n'
+        '[aliases]\nsonnet = "acme/rocket"'
     )
     assert "acme/rocket" in complete(project, "segue run -m acme")
     assert complete(project, "segue run -m sonn") == ["sonnet"]

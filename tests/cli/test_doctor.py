@@ -136,7 +136,9 @@ def test_doctor_does_not_require_a_terminal_for_chat(project: Project):
 
 
 def test_online_does_not_send_to_itself(project: Project):
-    project.write_user_config('[providers.gone]\nbase_url = "http://127.0.0.1:9/v1"\nkey_variable = "TEST_KEY"\n')
+    project.write_user_config(
+        '[providers.gone]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\nkey_variable = "TEST_KEY"\n'
+    )
     ended = project.run("doctor", "--online")
     assert "can't be reached" in ended.out.decode()
     assert "segue doctor" not in ended.out.decode()
@@ -207,15 +209,29 @@ def test_invalid_provider_is_reported_with_its_file(project: Project):
     assert "config.toml: providers.mine.api" in ended.err
 
 
-def test_assumed_api_of_a_provider_is_named(project: Project):
+def test_provider_without_an_api_is_an_error(project: Project):
     project.write_user_config('[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\nkey_variable = []')
-    note = "providers.acme has no api: openai-chat is assumed"
-    assert note in project.run("doctor").out.decode()
-    assert note in project.run("models", "acme").err
+    for command in (["doctor"], ["models"], ["run", "-m", "acme/m", "hi"], ["serve", "-m", "acme/m"]):
+        ended = project.run(*command)
+        assert ended.code != 0
+        assert "providers.acme.api: a custom provider needs the API of its server" in ended.out.decode() + ended.err
+
+
+def test_profile_stands_for_the_api_of_its_server(project: Project):
     project.write_user_config(
-        '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\napi = "anthropic"\nkey_variable = []'
+        '[providers.acme]\nprofile = "deepseek-responses"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"'
     )
-    assert "is assumed" not in project.run("models", "acme").err
+    (row,) = [row for row in project.run("models", "--json").json if row["provider"] == "acme"]
+    assert row["api"] == "openai-responses"
+
+
+def test_provider_that_is_configured_by_an_alias_keeps_that_name(project: Project):
+    project.write_user_config('[providers.kimi]\nbase_url = "http://127.0.0.1:9/v1"\nkey_variable = []')
+    names = [row["provider"] for row in project.run("models", "--json").json]
+    assert "kimi" in names
+    assert "moonshot" not in names
+    for name in ("kimi/kimi-k2.6", "moonshot/kimi-k2.6"):
+        assert "kimi/kimi-k2.6" in project.run("run", "-m", name, "hi").err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")

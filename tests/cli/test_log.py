@@ -121,6 +121,8 @@ def test_number_or_the_end_of_an_id_selects(store_cli: StoreCli):
     assert (ended.code, ended.err) == (2, "segue: id: there is no conversation number 3; there are 2\n")
     ended = store_cli("log", "delete", "1", "--yes")
     assert (ended.code, ended.is_one_line_error) == (2, True)
+    assert f"delete takes ids, because numbers change; number 1 is {second} now" in ended.err
+    assert "segue log lists them" in store_cli("log", "delete", "7", "--yes").err
     assert len(store_cli("log", "--json").json) == 2
 
 

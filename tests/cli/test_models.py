@@ -141,14 +141,16 @@ def test_refused_port_is_not_retried(project: Project, closed_port: int):
 
 def test_context_of_an_unknown_model_is_learned_from_the_list_of_its_server(project: Project):
     with serve_models(VLLM) as server:
-        project.write_user_config(f'[providers.mine]\nbase_url = "{server.url}/v1"\n')
+        project.write_user_config(f'[providers.mine]\napi = "openai-chat"\nbase_url = "{server.url}/v1"\n')
         chat = project.run("chat", "-m", "mine/Qwen/Qwen3-Coder", stdin=b"Hi\nAnd?\n/tokens\n").out.decode()
     assert "of 32.8k" in chat
 
 
 def test_model_alone_belongs_to_the_users_own_provider(project: Project):
     with serve_models({}) as server:
-        project.write_user_config(f'[providers.mine]\nbase_url = "{server.url}/v1"\nmodels = ["gpt-5"]\n')
+        project.write_user_config(
+            f'[providers.mine]\napi = "openai-chat"\nbase_url = "{server.url}/v1"\nmodels = ["gpt-5"]\n'
+        )
         ended = project.run("run", "-m", "gpt-5", "Hi")
     assert ended.code == 0, ended.err
     assert "mine/gpt-5" in ended.err

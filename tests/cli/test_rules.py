@@ -78,3 +78,8 @@ def test_check_explains_the_violated_rules():
         assert f"\n{number}  Anthropic Messages: " in done.out.decode()
     whole = json.loads(run("check", "--api", "anthropic", "--explain", "--json", stdin=VIOLATING).out)
     assert {rule["id"] for rule in whole["rules"]} == violated
+
+
+def test_number_without_its_zero_is_found():
+    assert run("rules", "ant-7", "--json").json == run("rules", "ANT-07", "--json").json
+    assert "did you mean" in run("rules", "ANT-700").err

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse
@@ -224,6 +226,48 @@ def test_file_tools_of_other_agents_are_recognised() -> None:
     assert name == "Bash"
     assert arguments["command"] == "git status"
     assert isinstance(arguments["description"], str)
+
+
+COMMAND = {"type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"]}
+INPUT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+WAIT = Tool("functions::wait", "Waits.", {"type": "object", "properties": {"cell_id": {"type": "string"}}})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "command"),
+    [
+        ("Read notes.txt", "cat notes.txt"),
+        ("list the files", "ls ."),
+        ("grep port in src", "grep -rn port src"),
+        ('Write "Buy bread" to list.txt', "printf '%s\\n' 'Buy bread' > list.txt && echo wrote list.txt"),
+        ("run git status", "git status"),
+        ("Hello!", None),
+        ("Replace a with b in x.txt", None),
+    ],
+)
+def test_shell_alone_does_the_work_of_file_tools(prompt: str, command: str | None) -> None:
+    """Codex has a shell and no tool that reads: by itself, or inside of a tool whose text is a program."""
+    script = f"const r = await tools.exec_command({{cmd: {json.dumps(command)}}});\ntext(r.output ?? r);\n"
+    for tool, arguments in (
+        (Tool("exec_command", "Runs.", COMMAND), {"cmd": command}),
+        (Tool("functions__exec_w56kxlfq", "Runs a program.", INPUT), {"input": script}),
+        (Tool("functions::exec", "Runs a program.", kind="custom"), UNSET),
+    ):
+        turn = make_reply_steps(replace(make_request(prompt), tools=(tool, WAIT)))
+        assert calls(turn) == ([(tool.name, arguments)] if command else [])
+        assert tool.kind != "custom" or [step.text for step in turn if isinstance(step, CallStep)] == (
+            [script] if command else []
+        )
+
+
+def test_report_of_a_program_has_its_command_and_output() -> None:
+    tool = Tool("functions::exec", "Runs a program.", kind="custom")
+    request = replace(make_request("Read notes.txt"), tools=(tool, WAIT))
+    (step,) = [step for step in make_reply_steps(request) if isinstance(step, CallStep)]
+    call = ToolCall(tool.name, step.text, id="hist_tool_1", kind="custom")
+    result = call.respond("Script completed\nWall time 0.2 seconds\nOutput:\nbuy milk\n")
+    done = replace(request, messages=(*request.messages, Message("ai", (call,)), Message("tool", (result,))))
+    assert make_reply_steps(done)[-1] == TextStep("`cat notes.txt` printed: buy milk")
 
 
 def test_only_what_is_allowed_is_called() -> None:

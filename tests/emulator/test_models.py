@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -101,3 +102,17 @@ def test_forked_processes_get_replies_and_end() -> None:
 
 def test_transport_shows_the_name() -> None:
     assert repr(Transport("emulated/claude-sonnet-5")) == "<Transport emulated/claude-sonnet-5>"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_router_of_gemini_s_client_gets_its_json(model: str) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"complexity_reasoning": {"type": "string"}, "complexity_score": {"type": "integer"}},
+        "required": ["complexity_reasoning", "complexity_score"],
+    }
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "Read notes.txt"}]}],
+        "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema},
+    }
+    assert json.loads(segue.complete(body, model).text).keys() == {"complexity_reasoning", "complexity_score"}

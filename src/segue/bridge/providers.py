@@ -137,10 +137,13 @@ def catalogue(config: Config | None = None) -> dict[str, Provider]:
     providers = dict(_load_shipped())
     for name, settings in (*_load_installed().items(), *(config or {}).items()):
         row = validate_settings(name, settings)
-        owner = next(
-            (provider.name for provider in providers.values() if name in (provider.name, *provider.aliases)), name
-        )
-        providers[owner] = _merge_settings(providers.get(owner), owner, row)
+        owner = next((provider for provider in providers.values() if name in (provider.name, *provider.aliases)), None)
+        if owner is not None and owner.name != name:
+            # Configured by an alias: it is reported by that name, and still found by its own.
+            del providers[owner.name]
+            aliases = (owner.name, *(alias for alias in owner.aliases if alias != name))
+            owner = msgspec.structs.replace(owner, name=name, aliases=aliases)
+        providers[name] = _merge_settings(owner, name, row)
     return providers
 
 
@@ -205,7 +208,8 @@ def _merge_settings(provider: Provider | None, name: str, row: dict[str, Any]) -
     if provider is None:
         if not row.get("base_url"):
             raise InputError("a custom provider needs a base_url", path=where)
-        provider = Provider(name, title=name, api=_CHAT)
+        server = (row.get("profile") or "").partition(":")[0]
+        provider = Provider(name, title=name, api=SERVERS[server].name if server else "")
     changes = {key: row[key] for key in ("title", "api", "profile", "base_url", "tool_format") if key in row}
     if "base_url" in row:
         # The configuration file takes precedence over environment variables.
@@ -221,7 +225,11 @@ def _merge_settings(provider: Provider | None, name: str, row: dict[str, Any]) -
         changes.setdefault("default", provider.default or next(iter(changes["models"]), ""))
     if "headers" in row:
         changes["fixed_headers"] = _parse_headers(row["headers"], f"{where}.headers")
-    return msgspec.structs.replace(provider, **changes)
+    merged = msgspec.structs.replace(provider, **changes)
+    if not merged.api:
+        known = f"{_CHAT}, or another one that `segue apis` lists"
+        raise InputError(f"a custom provider needs the API of its server: {known}", path=f"{where}.api")
+    return merged
 
 
 def _parse_names(value: object, path: str) -> tuple[str, ...]:

@@ -167,9 +167,6 @@ class Agent:
             log.close()
             self.discard_if_empty(log)
             raise
-        for provider in dict.fromkeys(endpoint.provider for endpoint in self.route.endpoints):
-            if note := self.providers.describe_assumed_api(provider):
-                streams.print_message(note)
         if note := self.session.toolbox.limit_note:
             streams.print_message(f"{note}; max_declared in [tools] sets the limit, only selects tools")
 

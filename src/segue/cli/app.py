@@ -93,6 +93,14 @@ _NAME_WIDTH = 10
 COMMANDS: Mapping[str, CommandRow] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 _ROOT_OPTIONS = ("-h", "--help", "--version")
+# What options of the same meaning are called elsewhere: in the library, and in other commands.
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "--target": ("--to", "--api"),
+    "--source": ("--from", "--api"),
+    "--api": ("--from", "--to"),
+    "--from": ("--api",),
+    "--to": ("--api",),
+}
 
 
 @contextmanager
@@ -251,6 +259,12 @@ def run(arguments: Sequence[str]) -> int:
     except click.UsageError as error:
         from segue.errors import shorten_quoted
 
+        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+            known = {name for option in error.ctx.command.params for name in option.opts}
+            meant = [name for name in _SYNONYMS.get(error.option_name, ()) if name in known]
+            if meant:
+                text = f"{error.message.rstrip('.')}. Did you mean '{' or '.join(meant)}'?"
+                error = click.UsageError(text, error.ctx)
         command = error.ctx.command_path if error.ctx else "segue"
         print_message(f"{shorten_quoted(_format_usage_error(error.format_message()))} (see {command} --help)")
         return BAD_INPUT

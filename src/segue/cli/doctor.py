@@ -280,7 +280,6 @@ def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any]
         "key": key,
         "stored": key is not None and providers.is_stored(key),
         "base_url": row.base_url or None,
-        "assumed": providers.describe_assumed_api(row.name),
     }
     try:
         endpoint = providers.endpoint(f"{row.name}/{row.default or NO_MODEL}")
@@ -291,8 +290,7 @@ def _check_provider(row: Provider, providers: Providers) -> tuple[dict[str, Any]
 
 def _format_provider(result: Mapping[str, Any]) -> str:
     key = f"{result['key']} is {'stored' if result['stored'] else 'set'}" if result["key"] else "no key needed"
-    assumed = f", {result['assumed']}" if result.get("assumed") else ""
-    return f"{key}, {result['base_url']}{assumed}"
+    return f"{key}, {result['base_url']}"
 
 
 async def _probe_all(endpoints: Mapping[str, Endpoint]) -> dict[str, ProbeResult]:

@@ -13,6 +13,7 @@ import click
 
 from segue.cli import completers, options, streams, user_store
 from segue.cli.conversation_table import format_conversations, format_local_time
+from segue.errors import InputError
 
 if TYPE_CHECKING:
     from segue.store.base import ConversationStore, ConversationSummary, SearchHit, StoredEvent
@@ -253,11 +254,7 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     from segue.view.sanitize import sanitize_line
 
     with user_store.connect() as store:
-        found = {name: store.find_id(name, by_number=False) for name in ids}
-        for name, id in found.items():
-            if name.isdigit() and name != id:
-                raise click.UsageError("delete by id: numbers change", click.get_current_context())
-        rows = [store.get(id) for id in dict.fromkeys(found.values())]
+        rows = [store.get(id) for id in dict.fromkeys(_find_to_delete(store, name) for name in ids)]
         if not yes:
             if not streams.is_terminal(sys.stdin):
                 raise click.UsageError(
@@ -276,6 +273,20 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
             _write_json([row.id for row in rows])
         else:
             streams.write("".join(f"{row.id}\n" for row in rows))
+
+
+def _find_to_delete(store: ConversationStore, name: str) -> str:
+    """Return the id of a conversation to delete. Numbers change with each new one, so none is deleted by its number."""
+    if not name.isdigit():
+        return store.find_id(name, by_number=False)
+    try:
+        meant = store.find_id(name)
+    except InputError:
+        meant = ""
+    if meant == name:
+        return meant
+    hint = f"number {name} is {meant} now" if meant else "segue log lists them"
+    raise click.UsageError(f"delete takes ids, because numbers change; {hint}", click.get_current_context())
 
 
 def _confirm(question: str) -> bool:

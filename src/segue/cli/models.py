@@ -62,9 +62,6 @@ def command(name: str | None, *, with_key: bool, online: bool, as_json: bool) ->
         streams.write(*(_format_models(row) for row in rows))
         if found is not None and not found.models:
             streams.print_message(f"segue models {found.name} --online lists the models that {found.name} has")
-    for row in rows:
-        if note := loaded.describe_assumed_api(row.name):
-            streams.print_message(note)
     if choose_models(loaded, required=False).is_emulated:
         streams.print_message("no API key is set and nothing is configured: emulated models are used")
 

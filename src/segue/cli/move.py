@@ -33,8 +33,9 @@ _SINGULARS = {
 }
 _MAX_TITLE = 80
 _MAX_MODEL = 24
-_HEADERS = ("client", "id", "updated", "size", "model", "title")
-_DROPS = {"folder": 1, "model": 2, "size": 3, "updated": 4}
+_HEADERS = ("client", "id", "updated", "messages", "kB", "model", "title")
+_DROPS = {"folder": 1, "kB": 2, "model": 3, "messages": 4, "updated": 5}
+_NUMBERS = ("messages", "kB")
 _ACTIONS = {
     "created": "a new session",
     "extended": "appended to its session there",
@@ -263,13 +264,17 @@ def _list(home: ClientHome, folder: Path | None, source: str | None, *, as_json:
         streams.print_message("no sessions" if folder is None else "no sessions in this folder; try --all")
         return
     titles = _HEADERS if folder is not None else (*_HEADERS[:-1], "folder", _HEADERS[-1])
-    columns = [Column(title, narrows=title in ("model", "folder"), drops=_DROPS.get(title, 0)) for title in titles]
+    columns = [
+        Column(title, "", title in _NUMBERS, narrows=title in ("model", "folder"), drops=_DROPS.get(title, 0))
+        for title in titles
+    ]
     rows = [
         (
             each.client,
             each.id,
             format_local_time(each.updated),
-            _format_size(each),
+            "-" if each.messages is None else f"{each.messages:,}",
+            f"{max(1, each.size // 1000):,}",
             truncate(each.model or "-", _MAX_MODEL),
             *((each.cwd or "-",) if folder is None else ()),
             truncate(each.title or "-", _MAX_TITLE),
@@ -277,9 +282,3 @@ def _list(home: ClientHome, folder: Path | None, source: str | None, *, as_json:
         for each in sessions
     ]
     write_table(columns, rows)
-
-
-def _format_size(file: SessionFile) -> str:
-    if file.messages is not None:
-        return f"{file.messages:,} messages"
-    return f"{file.size / 1e6:.1f} MB" if file.size >= 1_000_000 else f"{max(1, file.size // 1000)} kB"

@@ -132,14 +132,6 @@ class Providers:
         except InputError:
             return False
 
-    def describe_assumed_api(self, provider: str) -> str | None:
-        """Return a message if the configuration of a custom provider does not name its API."""
-        configured = self.config.settings.providers.get(provider)
-        row = self.by_name.get(provider)
-        if configured is None or row is None or configured.api is not None or provider in providers.catalogue():
-            return None
-        return f"providers.{provider} has no api: {row.api} is assumed"
-
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the cost in dollars; None where no price is known."""
         price = self._prices.get(f"{provider}/{model}")

@@ -6,7 +6,7 @@ import hmac
 import http.client
 import secrets
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -54,8 +54,15 @@ def command(*, models: tuple[str, ...], reloads: bool, reset: bool, url: str | N
     if as_json:
         streams.write(msgspec.json.encode(answer), b"\n")
     else:
-        names = ", ".join(answer.get("models", ())) or "its own routes"
-        streams.write(f"{run.url}: {names}\n")
+        streams.write(_format(run.url, answer))
+
+
+def _format(url: str, answer: Mapping[str, Any]) -> str:
+    """Return the models that serve names without a provider, in their order, then the other ones of the routes."""
+    in_force: Sequence[str] = answer.get("in_force", answer.get("models", ()))
+    others = [name for name in answer.get("models", ()) if name not in in_force]
+    text = f"{url}: {', '.join(in_force) or 'its own routes'}\n"
+    return f"{text}  also served: {', '.join(others)}\n" if others else text
 
 
 def _find(url: str | None) -> tuple[GatewayRecord, http.client.HTTPConnection]:

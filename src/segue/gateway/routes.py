@@ -173,6 +173,12 @@ class RouteTable:
             self._override = row
         return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
 
+    @property
+    def in_force(self) -> tuple[str, ...]:
+        """The models that serve names without a provider: those of `override`, else the default ones."""
+        row = self._override or self._default
+        return tuple(endpoint.name for endpoint in row.endpoints) if row is not None else ()
+
     def is_chosen(self, name: str) -> bool:
         """Return whether a name is that of one model, which neither `override` nor the default targets serve."""
         return self._names.is_chosen(name)

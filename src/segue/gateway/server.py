@@ -281,6 +281,7 @@ class GatewayServer:
             "url": self.url,
             "emulated": self._context.is_emulated,
             "models": [entry.name for entry in self.table.list_models()],
+            "in_force": self.table.in_force,
             "targets": targets,
             **store,
         }

@@ -6,6 +6,7 @@ numbers; the checks themselves are in `segue.conformance`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -52,9 +53,11 @@ def load_rulebook() -> Mapping[str, RulebookEntry]:
 def find_rule(number: str) -> RulebookEntry:
     """Return the rule with this number, in upper or lower case. Raises `InputError` with the nearest numbers."""
     rulebook = load_rulebook()
-    entry = rulebook.get(number.strip().upper())
+    wanted = number.strip().upper()
+    # ANT-7 is ANT-07.
+    entry = rulebook.get(wanted) or rulebook.get(re.sub(r"-(\d)$", r"-0\1", wanted))
     if entry is None:
-        near = get_close_matches(number.strip().upper(), rulebook, 3)
+        near = get_close_matches(wanted, rulebook, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; `segue rules` lists all of them"
         raise InputError(f"there is no rule {number!r}{hint}", path="rule")
     return entry

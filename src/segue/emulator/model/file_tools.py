@@ -6,7 +6,9 @@ Nothing is changed or run unless the text has the command with all its values.
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
@@ -86,11 +88,27 @@ _CHANGE_VERB = re.compile(
 _README = re.compile(r"^\W*(?:\d+\s+)?(?P<name>readme(?:\.(?:md|rst|txt))?)(?![\w./])", re.IGNORECASE | re.MULTILINE)
 
 
+# What a shell does in place of other tools. The values are quoted, except for patterns of file names.
+_SHELL_COMMANDS: Mapping[Role, str] = {
+    "read": "cat {path}",
+    "list": "ls {path}",
+    "glob": "ls -d {pattern}",
+    "grep": "grep -rn {pattern} {path}",
+    "write": "printf '%s\\n' {content} > {path} && echo wrote {path}",
+    "fetch": "curl -s {url}",
+}
+_SCRIPT = "const r = await tools.exec_command({{cmd: {command}}});\ntext(r.output ?? r);\n"
+
+
 class _RoleTool(Struct, frozen=True):
-    """A tool with a role; `parameters` maps the values of the role to the names of its parameters."""
+    """A tool with a role; `parameters` maps the values of the role to the names of its parameters.
+
+    A `script` tool is Codex's `exec`, whose text is a program that calls a shell.
+    """
 
     tool: Tool
     parameters: Mapping[str, str]
+    is_script: bool = False
 
 
 class FileTools(Struct, frozen=True):
@@ -129,7 +147,13 @@ class FileTools(Struct, frozen=True):
         """Return the call; None if there is no tool for it, or the arguments are not valid."""
         found = self.tools_by_role.get(role)
         if found is None:
+            found, values = self.tools_by_role.get("shell"), _make_shell_values(role, values)
+        if found is None or (role != "list" and not values):
             return None
+        if found.is_script:
+            script = _SCRIPT.format(command=json.dumps(values["command"], ensure_ascii=False))
+            is_custom = found.tool.kind == "custom"
+            return CallStep(found.tool.name, text=script) if is_custom else CallStep(found.tool.name, {"input": script})
         schema = found.tool.parameters or {}
         generated: Any = make_arguments(schema, "")
         required: Sequence[str] = schema.get("required") or ()
@@ -138,8 +162,16 @@ class FileTools(Struct, frozen=True):
         return CallStep(found.tool.name, arguments) if is_valid(schema, arguments) else None
 
 
+def _make_shell_values(role: Role, values: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the values of a shell's call that does what a tool of this role does; none if it can't."""
+    if role not in _SHELL_COMMANDS:
+        return {}
+    quoted = {key: value if role == "glob" else shlex.quote(value) for key, value in values.items()}
+    return {"command": _SHELL_COMMANDS[role].format(**{"path": ".", **quoted})}
+
+
 def find_file_tools(tools: Sequence[Tool]) -> FileTools | None:
-    """Return the file tools among these; None unless one reads files and another finds or lists them."""
+    """Return the file tools among these; None unless one is a shell, or one reads files and another finds them."""
     tools_by_role: dict[Role, _RoleTool] = {}
     others: list[Tool] = []
     for tool in tools:
@@ -148,7 +180,9 @@ def find_file_tools(tools: Sequence[Tool]) -> FileTools | None:
             others.append(tool)
         else:
             tools_by_role[role] = found
-    if "read" not in tools_by_role or not {"list", "glob", "grep", "shell"} & tools_by_role.keys():
+    if "shell" not in tools_by_role and not (
+        "read" in tools_by_role and {"list", "glob", "grep"} & tools_by_role.keys()
+    ):
         return None
     return FileTools(tools_by_role, tuple(others))
 
@@ -195,6 +229,10 @@ def _find_commands(question: str) -> Iterator[tuple[Role, dict[str, str]]]:
 
 def _match_role(tool: Tool) -> tuple[Role | None, _RoleTool | None]:
     properties: object = (tool.parameters or {}).get("properties")
+    if "exec" in tokenize(tool.name) and (
+        tool.kind == "custom" or (isinstance(properties, dict) and [*properties] == ["input"])
+    ):
+        return "shell", _RoleTool(tool, {}, is_script=True)
     if tool.kind != "function" or not isinstance(properties, dict):
         return None, None
     words = set(tokenize(tool.name))

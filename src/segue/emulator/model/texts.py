@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -20,6 +21,9 @@ _GREETINGS = frozenset({"hello", "hi", "hey", "hola", "morning", "afternoon", "e
 _THANKS = frozenset({"thank", "thanks", "thx", "cheer", "bye", "goodbye"})
 _FILLERS = frozenset(tokenize("a all again good there everyone much so very you lot for your help that great ok nice"))
 _ERROR_MARK = re.compile(r"^\s*\[?error\]?:?\s*", re.IGNORECASE)
+# What Codex prints before the output of a command.
+_COMMAND_HEAD = re.compile(r"\A(?:Chunk ID|Script completed|Wall time|Exit code)\b.*?\nOutput:\n", re.DOTALL)
+_SCRIPT_COMMAND = re.compile(r'exec_command\(\{cmd: ("(?:[^"\\]|\\.)*")')
 _LINE_NUMBERS = re.compile(r"^\s*\d+(?:\t|→)", re.MULTILINE)
 _MAX_LENGTH, _MAX_LINES, _MAX_CHARACTERS = 200, 12, 1_200
 _SELF_DESCRIPTIONS = ("I am segue's emulated model, not a real one", "This is an emulated model, not a real one")
@@ -132,7 +136,7 @@ def _report(call: ToolCall | None, result: ToolResponse, tries: int, *, names_to
 
 
 def _file_report(call: ToolCall | None, result: ToolResponse, tries: int, role: str | None) -> str:
-    text = format_result(result).strip("\n")
+    text = _COMMAND_HEAD.sub("", format_result(result), count=1).strip("\n")
     if is_failure(result) or not text.strip():
         return _apologise(_report(call, result, tries), result)
     argument = _short_argument(call)
@@ -156,11 +160,19 @@ def _apologise(report: str, result: ToolResponse) -> str:
 
 
 def _short_argument(call: ToolCall | None) -> str:
-    """Return the first two arguments that are texts or numbers, shortened."""
-    arguments = None if call is None else call.arguments
+    """Return the first two arguments that are texts or numbers, shortened; of a script, the command that it runs."""
+    arguments: Any = None if call is None else call.arguments
+    if found := _SCRIPT_COMMAND.search(_free_text(arguments)):
+        arguments = json.loads(found[1])
     values: Iterable[Any] = cast("dict[str, Any]", arguments).values() if isinstance(arguments, dict) else [arguments]
     texts = [str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool)]
     return ", ".join(_shorten(text, 40) for text in texts[:2] if text.strip())
+
+
+def _free_text(arguments: Any) -> str:
+    """Return the text of a call of a tool that takes free text, which some APIs get as the argument `input`."""
+    text: Any = cast("dict[str, Any]", arguments).get("input", "") if isinstance(arguments, dict) else arguments
+    return text if isinstance(text, str) else ""
 
 
 def _first_lines(text: str) -> str:
