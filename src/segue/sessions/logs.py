@@ -40,7 +40,7 @@ def detect_client(data: bytes) -> Client | None:
         lines, _ = _parse_lines(data)
         value = parse_json(data)[0] if lines is None else None
         if isinstance(value, dict):
-            lines = [_make_line(1, cast("dict[str, Any]", value))]
+            lines = [make_line(1, cast("dict[str, Any]", value))]
     except InputError:
         return None
     return _find_client(lines or [])
@@ -59,7 +59,7 @@ def _parse_log(
             return _wrap_messages([LogLine(0, item) for item in _message_list(value)], source)
         if "segue" in value:
             return cast("dict[str, Any]", value)
-        lines = [_make_line(1, cast("dict[str, Any]", value))]
+        lines = [make_line(1, cast("dict[str, Any]", value))]
         if (_BODY_KEYS & value.keys() or source is not None) and _find_client(lines) is None:
             return ParsedLog("body", lines[0].value, source)
     client = _find_client(lines)
@@ -101,11 +101,12 @@ def _parse_lines(data: bytes) -> tuple[list[LogLine] | None, int | None]:
             raise InputError(_LINE_ONE.sub("at ", error.message), path=f"line {number}") from None
         if not isinstance(value, dict):
             raise InputError(f"expected a JSON object, not {type(value).__name__}", path=f"line {number}")
-        lines.append(_make_line(number, cast("dict[str, Any]", value)))
+        lines.append(make_line(number, cast("dict[str, Any]", value)))
     return lines, None
 
 
-def _make_line(number: int, value: dict[str, Any]) -> LogLine:
+def make_line(number: int, value: dict[str, Any]) -> LogLine:
+    """Return a line; `InputError` if it has a list or an object where every client has a name."""
     if (key := find_bad_name(value)) is not None:
         raise InputError(f"expected a string, not a {type(value[key]).__name__}", path=f"line {number}: {key}")
     return LogLine(number, value)

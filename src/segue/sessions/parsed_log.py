@@ -67,6 +67,9 @@ class ParsedLog(Struct, frozen=True):
     times: list[int | None] = []
     context: frozenset[int] = frozenset()
     facts: SessionFacts = SessionFacts()
+    sources: list[list[int]] = []
+    """For each message the numbers of the lines, or of the stored messages, that it was made of; by default its line
+    alone."""
 
 
 def is_client_text(text: str) -> bool:

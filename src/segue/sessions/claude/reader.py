@@ -206,6 +206,7 @@ def _build_log(lines: list[LogLine], title: str | None, dropped: dict[str, int])
     messages: list[dict[str, Any]] = []
     numbers: list[int] = []
     times: list[int | None] = []
+    sources: list[list[int]] = []
     replies: dict[str, tuple[dict[str, Any], int]] = {}
     seen: set[Any] = set()
     model = None
@@ -222,6 +223,7 @@ def _build_log(lines: list[LogLine], title: str | None, dropped: dict[str, int])
             blocks = cast("list[Any]", message["content"])
             blocks += [block for block in blocks_of(line) if not _has_block(block, blocks)]
             times[index] = line.timestamp or times[index]
+            sources[index].append(line.number)
             continue
         message = {"role": source.get("role", line.value["type"]), "content": source.get("content")}
         if name is not None:
@@ -230,8 +232,9 @@ def _build_log(lines: list[LogLine], title: str | None, dropped: dict[str, int])
         messages.append(message)
         numbers.append(line.number)
         times.append(line.timestamp)
+        sources.append([line.number])
     body = {**({"model": model} if model else {}), "messages": messages}
-    return ParsedLog("claude-code", body, API, title, numbers, dropped, times)
+    return ParsedLog("claude-code", body, API, title, numbers, dropped, times, sources=sources)
 
 
 def _has_block(block: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> bool:

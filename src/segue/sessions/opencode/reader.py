@@ -51,7 +51,7 @@ def parse_log(lines: list[LogLine]) -> ParsedLog:
     places = {object_of(message.get("info")).get("id"): number for number, message in enumerate(stored)}
     body = _Body()
     for message in current:
-        body.add(message, f"messages[{places[object_of(message.get('info')).get('id')]}]")
+        body.add(message, places[object_of(message.get("info")).get("id")])
     if not body.messages:
         raise InputError("this session has no messages")
     model = find_model(kept)[1]
@@ -68,7 +68,7 @@ def parse_log(lines: list[LogLine]) -> ParsedLog:
         "files whose content is not in the session": body.files_without_content,
     }
     content = {**({"model": model} if model else {}), "messages": body.messages}
-    return ParsedLog("opencode", content, API, facts.name, [], dropped, body.times, facts=facts)
+    return ParsedLog("opencode", content, API, facts.name, [], dropped, body.times, facts=facts, sources=body.sources)
 
 
 class _Body:
@@ -77,10 +77,11 @@ class _Body:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self.times: list[int | None] = []
+        self.sources: list[list[int]] = []
         self.failed = 0
         self.files_without_content = 0
 
-    def add(self, message: dict[str, Any], path: str) -> None:
+    def add(self, message: dict[str, Any], place: int) -> None:
         info, parts = object_of(message.get("info")), objects_of(message.get("parts"))
         created = object_of(info.get("time")).get("created")
         at = created * 1000 if isinstance(created, int) else None
@@ -93,7 +94,8 @@ class _Body:
             case "assistant":
                 self._add_reply(parts, at)
             case role:
-                raise InputError(f"unsupported message role {role!r}", path=path)
+                raise InputError(f"unsupported message role {role!r}", path=f"messages[{place}]")
+        self.sources += [[place + 1]] * (len(self.messages) - len(self.sources))
 
     def _append(self, message: dict[str, Any], at: int | None) -> None:
         if message["content"]:

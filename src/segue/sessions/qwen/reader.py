@@ -49,11 +49,12 @@ def parse_log(lines: list[LogLine]) -> ParsedLog:
     branch = _active_branch(records)
     dropped = {"lines on branches that were left": sum(map(is_line, records)) - sum(map(is_line, branch))}
     compaction = max((at for at, line in enumerate(branch) if _compacted_history(line) is not None), default=None)
-    contents: list[tuple[LogLine, dict[str, Any]]] = []
+    contents: list[tuple[LogLine, dict[str, Any], list[int]]] = []
     if compaction is not None:
         dropped["lines before the client's own compaction"] = sum(map(is_line, branch[:compaction]))
         history = _compacted_history(branch[compaction]) or []
-        contents = [(branch[compaction], _without_reminders(object_of(content))) for content in history]
+        line = branch[compaction]
+        contents = [(line, _without_reminders(object_of(content)), [line.number]) for content in history]
         branch = branch[compaction + 1 :]
     for line in branch:
         if contents and _is_answer_of_client(line, contents[-1][0]):
@@ -62,20 +63,32 @@ def parse_log(lines: list[LogLine]) -> ParsedLog:
             content = _content(line)
             if contents and _is_result(line) and _is_result(contents[-1][0]):
                 # The results of one reply are sent together.
-                contents[-1] = line, {**content, "parts": [*contents[-1][1]["parts"], *content["parts"]]}
+                _, before, numbers = contents[-1]
+                merged = {**content, "parts": [*before["parts"], *content["parts"]]}
+                contents[-1] = line, merged, [*numbers, line.number]
             else:
-                contents.append((line, content))
-    contents = [(line, content) for line, content in contents if content.get("parts")]
+                contents.append((line, content, [line.number]))
+    contents = [each for each in contents if each[1].get("parts")]
     if not contents:
         raise InputError("this session has no messages")
     model = _last(branch, "model")
-    body = {**({"model": model} if model else {}), "contents": [content for _, content in contents]}
-    numbers, times = [line.number for line, _ in contents], [line.timestamp for line, _ in contents]
+    body = {**({"model": model} if model else {}), "contents": [content for _, content, _ in contents]}
+    numbers, times = [line.number for line, *_ in contents], [line.timestamp for line, *_ in contents]
     name = find_name([line.value for line in records])
     found = [_last(records, key) for key in ("sessionId", "cwd", "gitBranch", "version")]
     facts = SessionFacts(*found, name=name)
     title = find_title([line.value for line in lines]) if compaction is not None else None
-    return ParsedLog("qwen-code", body, API, name or title, numbers, dropped, times, facts=facts)
+    return ParsedLog(
+        "qwen-code",
+        body,
+        API,
+        name or title,
+        numbers,
+        dropped,
+        times,
+        facts=facts,
+        sources=[numbers for *_, numbers in contents],
+    )
 
 
 def _active_branch(records: list[LogLine]) -> list[LogLine]:

@@ -1,0 +1,67 @@
+"""Corpora: sessions of coding clients, trajectories, training rows, batch files and request bodies, as checked rows.
+
+`read` yields the rows of files and folders; `convert_session` returns one file in another format; `convert` writes a
+whole corpus into a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from segue.corpora.formats import FORMATS, find_target
+from segue.corpora.output import Settings
+from segue.corpora.reading import plan_data, plan_units
+from segue.corpora.rows import Provenance, Row
+from segue.corpora.run import convert, measure, run_here
+from segue.corpora.units import Counts, Reject, read_unit
+from segue.errors import InputError
+
+__all__ = [
+    "FORMATS",
+    "Counts",
+    "Provenance",
+    "Reject",
+    "Row",
+    "Settings",
+    "convert",
+    "convert_session",
+    "measure",
+    "read",
+    "run_here",
+]
+
+
+def read(
+    *paths: str | Path, source: str | None = None, rejected: Callable[[Reject], object] | None = None
+) -> Iterator[Row]:
+    """Yield the rows of files and folders. What can't be read is given to `rejected`; without it, it raises."""
+    for unit in plan_units(map(str, paths), source=source):
+        for found in read_unit(unit, Counts()):
+            if isinstance(found, Row):
+                yield found
+            elif rejected is not None:
+                rejected(found)
+            else:
+                place = ": ".join(filter(None, (found.file, found.path)))
+                raise InputError(found.reason, path=place)
+
+
+def convert_session(
+    data: bytes | str, *, to: str, source: str | None = None, keep_secrets: bool = False
+) -> list[dict[str, Any]]:
+    """Return the rows of one file's content in another format. Content that can't be read raises `InputError`."""
+    from segue.corpora.output import render_row
+
+    find_target(to)
+    settings = Settings(to, keep_secrets=keep_secrets)
+    content = data.encode() if isinstance(data, str) else data
+    counts = Counts()
+    lines: list[dict[str, Any]] = []
+    for number, found in enumerate(read_unit(plan_data(content, source), counts), 1):
+        if isinstance(found, Reject):
+            raise InputError(found.reason, path=found.path or f"byte {found.offset}")
+        lines += render_row(found, settings, counts, str(number))
+    counts.verify()
+    return lines

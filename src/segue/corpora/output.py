@@ -1,0 +1,184 @@
+"""What is written for a row, and the files that it is written to: JSON lines, plain or compressed, or Parquet.
+
+A file is written beside its place and renamed when it is complete. The same rows always give the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, cast
+
+from msgspec import Struct
+
+from segue.canonical.json import encode_json, encode_json_text
+from segue.corpora.client_tools import undeclared_tools
+from segue.corpora.formats import Format, find_target
+from segue.corpora.redacting import redact_output
+from segue.corpora.rows import Row
+from segue.corpora.storage import open_zstd
+from segue.corpora.turns import Turns
+from segue.corpora.units import Counts
+from segue.errors import InputError
+
+Container = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
+METADATA = "segue"
+"""The key of a row that has its provenance and flags."""
+_PLACES = {"atif": "extra", "adp": "details"}
+"""The objects that have it in formats with a fixed list of keys."""
+_BARE = ("openai", "template", "sharegpt", "sts")
+_PARQUET_ROWS = 512
+
+
+class Settings(Struct, frozen=True):
+    """What is written: the format, the kind of file, the model to train on, and whether secrets stay."""
+
+    target: str
+    container: Container = "jsonl"
+    only_model: str | None = None
+    keep_secrets: bool = False
+    metadata: bool = True
+
+
+def render_row(row: Row, settings: Settings, counts: Counts, number: str) -> list[dict[str, Any]]:
+    """Return the lines for a row: one, or all of its file if each row is a file."""
+    form = find_target(settings.target)
+    assert form.render is not None
+    rendered, turns = form.render(row, settings.only_model, number)
+    counts.count_row(row, turns)
+    lines = rendered if isinstance(rendered, list) else [rendered]
+    if settings.metadata and (form.name in _BARE or form.name in _PLACES):
+        _add_metadata(form, lines[0], describe_row(row, turns))
+    if settings.keep_secrets:
+        return lines
+    redacted = [redact_output(line) for line in lines]
+    for _, secrets in redacted:
+        counts.count("secret", secrets)
+    return [line for line, _ in redacted]
+
+
+def describe_row(row: Row, turns: Turns) -> dict[str, str | int]:
+    """Return the provenance and flags of a row. All values are texts and numbers, so that tables have one type."""
+    place = row.provenance
+    return {
+        "file": place.file,
+        "line": place.line,
+        "offset": place.offset,
+        "format": place.format,
+        "session": place.session,
+        "client_version": place.client_version,
+        "flags": ",".join(row.flags),
+        "tools": row.tool_source,
+        "undeclared_tools": ",".join(undeclared_tools(row.request)),
+        "models": ",".join(turns.models),
+        "results_added": sum(turn.result is not None and turn.result.synthetic is not None for turn in turns.turns),
+    }
+
+
+def _add_metadata(form: Format, line: dict[str, Any], facts: dict[str, str | int]) -> None:
+    place = _PLACES.get(form.name)
+    if place is None:
+        line[METADATA] = facts
+    else:
+        line.setdefault(place, {})[METADATA] = facts
+
+
+class Writer(Protocol):
+    """Writes rows to an open file."""
+
+    def write(self, lines: Sequence[dict[str, Any]]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _LineWriter:
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, lines: Sequence[dict[str, Any]]) -> None:
+        self._stream.writelines(encode_json(line) + b"\n" for line in lines)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _ParquetWriter:
+    """Writes a table with the columns of the format; columns whose values have no common type are JSON text."""
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[str]) -> None:
+        try:
+            pyarrow: Any = import_module("pyarrow")
+            parquet: Any = import_module("pyarrow.parquet")
+        except ImportError:
+            raise InputError(
+                "Parquet needs the extra corpora: pip install 'segue[corpora]'", path="container"
+            ) from None
+        self._stream = stream
+        self._rows: list[dict[str, Any]] = []
+        self._table: Any = pyarrow.Table
+        self._schema: Any = pyarrow.schema([(name, pyarrow.string()) for name in columns])
+        self._parquet: Any = parquet.ParquetWriter(stream, self._schema, compression="zstd")
+
+    def write(self, lines: Sequence[dict[str, Any]]) -> None:
+        self._rows += [{key: _as_text(value) for key, value in line.items()} for line in lines]
+        if len(self._rows) >= _PARQUET_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._parquet.write_table(self._table.from_pylist(self._rows, schema=self._schema))
+        self._rows = []
+
+    def close(self) -> None:
+        self._flush()
+        self._parquet.close()
+        self._stream.close()
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else encode_json_text(value)
+
+
+def open_writer(path: Path, settings: Settings) -> Writer:
+    """Open a new file for rows."""
+    stream = cast("BinaryIO", path.open("wb"))
+    match settings.container:
+        case "jsonl":
+            return _LineWriter(stream)
+        case "jsonl.gz":
+            return _LineWriter(cast("BinaryIO", _Closing(gzip.GzipFile("", "wb", 6, stream, mtime=0), stream)))
+        case "jsonl.zst":
+            return _LineWriter(cast("BinaryIO", _Closing(open_zstd(stream, "wb"), stream)))
+        case "parquet":
+            return _ParquetWriter(stream, columns_of(settings))
+
+
+class _Closing:
+    """A compressed stream that closes the file below it, too."""
+
+    def __init__(self, stream: Any, below: BinaryIO) -> None:
+        self.writelines = stream.writelines
+        self._streams = stream, below
+
+    def close(self) -> None:
+        for stream in self._streams:
+            stream.close()
+
+
+_COLUMNS = {
+    "openai": ("messages", "tools"),
+    "template": ("messages", "tools"),
+    "sharegpt": ("conversations", "system", "tools", "images"),
+    "atif": ("schema_version", "session_id", "agent", "steps", "extra"),
+    "adp": ("schema_version", "id", "content", "details"),
+}
+
+
+def columns_of(settings: Settings) -> tuple[str, ...]:
+    """Return the columns of a table; `InputError` for formats that have none."""
+    columns = _COLUMNS.get(settings.target)
+    if columns is None:
+        raise InputError(f"{settings.target} has no columns; Parquet is for {', '.join(_COLUMNS)}", path="container")
+    return (*columns, METADATA) if settings.target not in _PLACES and settings.metadata else columns

@@ -1,0 +1,189 @@
+"""Finds the files of a corpus, detects their formats, divides them into units, and reads their lines.
+
+A line is never longer than `MAX_LINE` in memory: what is longer is skipped and reported. A file that is one value, or a
+session, is read whole, up to `MAX_FILE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import IO, Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.json import parse_json
+from segue.corpora.formats import detect_format, find_format
+from segue.corpora.storage import Folder, find_files, open_file, stat_file
+from segue.errors import InputError, format_os_error
+
+MAX_LINE = 128 * 2**20
+MAX_FILE = 512 * 2**20
+UNIT_SIZE = 64 * 2**20
+_HEAD_LINES = 20
+_BLOCK = 2**20
+
+
+class Unit(Struct, frozen=True):
+    """A part of a file: the lines that begin from `start` to before `end`, which is None for the rest of the file.
+
+    `is_whole`: the file is one JSON value. `companions` are all files of its batch. `problem` is why the file can't be
+    read at all.
+    """
+
+    path: str
+    format: str = ""
+    start: int = 0
+    end: int | None = None
+    is_whole: bool = False
+    companions: tuple[str, ...] = ()
+    size: int = 0
+    stamp: str = ""
+    problem: str = ""
+    data: bytes = b""
+    """The content, of a unit that is no file."""
+
+    @property
+    def content(self) -> str | bytes:
+        return self.data or self.path
+
+
+class LongLine(Struct, frozen=True):
+    """A line that is too long to be read."""
+
+    offset: int
+    size: int
+
+
+class FoundLine(Struct, frozen=True):
+    """A line of a file with its number, from the start of the unit, and its offset."""
+
+    offset: int
+    data: bytes
+
+
+def plan_units(
+    paths: Iterable[str], *, source: str | None = None, without: Folder | None = None, unit_size: int = UNIT_SIZE
+) -> list[Unit]:
+    """Return the units of a corpus, in the order of its files. Those in the folder `without` are no part of it."""
+    units: list[Unit] = []
+    batches: dict[tuple[str, str], list[str]] = {}
+    for file in find_files(paths, without):
+        try:
+            planned = list(_plan_file(file, source, unit_size))
+        except (InputError, OSError, EOFError) as error:
+            reason = error.message if isinstance(error, InputError) else _describe(error)
+            planned = [Unit(file, problem=reason)]
+        units += planned
+    for unit in units:
+        if unit.format.endswith("-batch"):
+            batches.setdefault((str(PurePosixPath(unit.path).parent), unit.format), []).append(unit.path)
+    return [
+        msgspec.structs.replace(
+            unit, companions=tuple(batches.get((str(PurePosixPath(unit.path).parent), unit.format), ()))
+        )
+        for unit in units
+    ]
+
+
+def _describe(error: Exception) -> str:
+    return format_os_error(error) if isinstance(error, OSError) else f"can't be decompressed: {error}"
+
+
+def _plan_file(file: str, source: str | None, unit_size: int) -> Iterator[Unit]:
+    size, stamp = stat_file(file)
+    if size == 0:
+        raise InputError("the file is empty")
+    name, is_whole, in_lines = detect(file, source)
+    if is_whole or not in_lines or file.endswith((".gz", ".zst")):
+        yield Unit(file, name, is_whole=is_whole, size=size, stamp=stamp)
+        return
+    for start in range(0, size, unit_size):
+        end = min(start + unit_size, size)
+        yield Unit(file, name, start, end, size=end - start, stamp=stamp)
+
+
+def plan_data(data: bytes, source: str | None = None) -> Unit:
+    """Return the unit for some content."""
+    name, is_whole, _ = detect(data, source)
+    return Unit("", name, is_whole=is_whole, size=len(data), data=data)
+
+
+def detect(content: str | bytes, source: str | None) -> tuple[str, bool, bool]:
+    """Return the format of a file, whether it is one JSON value, and whether its lines can be read by themselves."""
+    values, is_whole = _read_head(content)
+    form = find_format(source, argument="from") if source is not None else detect_format(values)
+    if form is None:
+        raise InputError("not a format that segue reads; name it with --from" if values else "no JSON object was found")
+    return source or form.name, is_whole, form.in_lines and form.batch is None
+
+
+def _read_head(content: str | bytes) -> tuple[list[dict[str, Any]], bool]:
+    """Return the first values of a file, and whether the file is one value on several lines."""
+    values: list[dict[str, Any]] = []
+    binary = False
+    for number, line in enumerate(read_lines(content, 0, None)):
+        if number == _HEAD_LINES:
+            break
+        if isinstance(line, LongLine):
+            continue
+        binary = binary or b"\0" in line.data
+        values += parse_objects(line.data)
+    if binary:
+        raise InputError("binary data")
+    if values:
+        return values, False
+    return parse_objects(read_whole(content)), True
+
+
+def parse_objects(data: bytes) -> list[dict[str, Any]]:
+    """Return the object in some JSON, or the objects of a list; nothing for anything else."""
+    try:
+        value = parse_json(data)[0]
+    except InputError:
+        return []
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
+def read_whole(content: str | bytes) -> bytes:
+    """Return the content of a file; `InputError` if it is too large to be read whole."""
+    with open_file(content) as stream:
+        data = stream.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise InputError(f"more than {MAX_FILE // 2**20} MB in one session or one JSON value")
+    return data
+
+
+def read_lines(
+    content: str | bytes, start: int, end: int | None, *, blank: bool = False
+) -> Iterator[FoundLine | LongLine]:
+    """Yield the lines that begin from `start` to before `end`, blank ones only if asked for."""
+    with open_file(content) as stream:
+        if start:
+            stream.seek(start - 1)
+            # A line that begins before `start` is part of the unit before this one.
+            start += _skip_line(stream) - 1
+        offset = start
+        while end is None or offset < end:
+            line = stream.readline(MAX_LINE + 1)
+            if not line:
+                return
+            size = len(line)
+            if size > MAX_LINE and not line.endswith(b"\n"):
+                size += _skip_line(stream)
+                yield LongLine(offset, size)
+            elif blank or not line.isspace():
+                yield FoundLine(offset, line)
+            offset += size
+
+
+def _skip_line(stream: IO[bytes]) -> int:
+    """Skip the rest of a line; return its size."""
+    size = 0
+    while block := stream.readline(_BLOCK):
+        size += len(block)
+        if block.endswith(b"\n"):
+            break
+    return size

@@ -1,0 +1,124 @@
+"""`Row`: one conversation of a corpus, with where it came from and what is known about it.
+
+A row has a `Request` whose calls and results are paired. Every message, item or step of the source is a record with a
+number: the line of a log, else its place in the list. `records` are those that are in the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical.blocks import Block, Message, Native, ToolResponse
+from segue.canonical.request import Request
+from segue.wire.registry import WIRES
+
+Flag = Literal[
+    "sidechain",  # the conversation of a subagent
+    "rewound",  # the user took back a part of it
+    "compacted",  # the client replaced it by a summary
+    "truncated",  # a result was cut off by the client
+]
+ToolSource = Literal["file", "client", "unknown"]
+
+MARK = "segueRecord"
+"""The key under which an entry of a body has its record and the facts that the API has no field for."""
+
+
+class Provenance(Struct, frozen=True):
+    """The file and the line of a row, its format, and the session and version that the file names."""
+
+    file: str = ""
+    line: int = 0
+    format: str = ""
+    session: str = ""
+    client_version: str = ""
+    offset: int = 0
+
+
+class Row(Struct, frozen=True):
+    """A conversation. `tool_source` says where its tools are from: the file, the client's known tools, or nowhere."""
+
+    request: Request
+    provenance: Provenance = Provenance()
+    flags: tuple[Flag, ...] = ()
+    tool_source: ToolSource = "unknown"
+    records: frozenset[int] = frozenset()
+
+
+class Parsed(Struct, frozen=True):
+    """The rows of a session or a line, the number of records read, and why some of them are in no row."""
+
+    rows: tuple[Row, ...]
+    records: int
+    left_out: Mapping[str, int] = {}
+
+
+def mark(entry: Mapping[str, Any], record: int, **facts: Any) -> dict[str, Any]:
+    """Return an entry of a body with its record, and facts: `model`, `weight`, `error`, further records as `joined`."""
+    return {**entry, MARK: {"record": record, **{key: value for key, value in facts.items() if value is not None}}}
+
+
+def parse_request(body: Mapping[str, Any], api: str) -> tuple[Request, frozenset[int]]:
+    """Parse a body whose entries are marked: return the request without the marks, and the records in it.
+
+    A message has the model and the weight of its mark in `extra`.
+    """
+    request = WIRES[api].parse_request(body)
+    records: set[int] = set()
+    messages: list[Message] = []
+    for message in request.messages:
+        marks = list(_marks_of(message))
+        records.update(record for found in marks for record in (found["record"], *found.get("joined", ())))
+        messages.append(_take_marks(message, marks) if marks else message)
+    return msgspec.structs.replace(request, messages=tuple(messages), native=None), frozenset(records)
+
+
+def _marks_of(message: Message) -> Iterator[dict[str, Any]]:
+    for native in (message.native, *(block.native for block in message.blocks)):
+        found: Any = native.fragment.get(MARK) if native is not None else None
+        if isinstance(found, dict):
+            yield cast("dict[str, Any]", found)
+
+
+def _take_marks(message: Message, marks: Sequence[Mapping[str, Any]]) -> Message:
+    facts: dict[str, Any] = {}
+    for found in marks:
+        facts |= {key: found[key] for key in ("model", "weight") if key in found}
+    failed = any(found.get("error") for found in marks)
+
+    def clean(block: Block) -> Block:
+        if failed and isinstance(block, ToolResponse):
+            block = msgspec.structs.replace(block, error=True)
+        return msgspec.structs.replace(block, native=_without_mark(block.native)) if block.native else block
+
+    return msgspec.structs.replace(
+        message,
+        blocks=tuple(map(clean, message.blocks)),
+        native=_without_mark(message.native),
+        extra={**(message.extra or {}), **facts} or None,
+    )
+
+
+def _without_mark(native: Native | None) -> Native | None:
+    if native is None or MARK not in native.fragment:
+        return native
+    kept = {key: value for key, value in native.fragment.items() if key != MARK}
+    return msgspec.structs.replace(native, fragment=kept)
+
+
+def fact_of(message: Message, name: str) -> Any:
+    """Return the model or the weight of a message; None if it is not known."""
+    return (message.extra or {}).get(name)
+
+
+def row_from_chat(
+    messages: Sequence[Mapping[str, Any]], tools: object = None, *, tool_source: ToolSource = "file"
+) -> Row:
+    """Return the row of Chat messages that are marked. Without tools, the source of the tools is unknown."""
+    body = {"messages": list(messages), **({"tools": tools} if tools else {})}
+    request, records = parse_request(body, "openai-chat")
+    return Row(request, tool_source=tool_source if tools else "unknown", records=records)

@@ -1,0 +1,202 @@
+"""Sessions of coding clients: one row for each branch.
+
+The first row is the conversation with which the client would continue. What it does not contain is found by reading the
+log as it was earlier: up to the end of a branch that was left, and up to a compaction. A row that adds no message to
+the rows before it is not one. Subagents that are in the same file are rows of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.json import encode_json_sorted
+from segue.corpora.client_tools import known_tools
+from segue.corpora.rows import Flag, Parsed, Provenance, Row, mark, parse_request
+from segue.errors import InputError
+from segue.sessions.client import CANONICAL, Client
+from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.session import LIST_KEYS
+from segue.sessions.values import list_of, object_of, string_of
+
+_MAX_BRANCHES = 200
+_OTHER_LINES = "messages that the client does not send"
+# The tools are in TOOLS under the client's name; these models did not write a reply.
+_NO_MODELS = frozenset({"<synthetic>"})
+
+
+def parse(client: Client, lines: Sequence[Line]) -> Parsed:
+    """Parse the lines of a session. `InputError` if it has no messages."""
+    if client.api == CANONICAL:
+        raise InputError("export the conversation for an API")
+    models = _models_by_line(lines)
+    seen: set[bytes] = set()
+    rows: list[Row] = []
+    dropped: dict[str, int] = {}
+    problem: InputError | None = None
+    for part, flags in _states(lines):
+        try:
+            log = client.reader.parse_log(list(part))
+            entries = {encode_json_sorted(entry) for entry in _entries(log)}
+            if entries <= seen:
+                continue
+            rows.append(_make_row(client, log, models, flags))
+        except InputError as error:
+            problem = problem or error
+            continue
+        seen |= entries
+        dropped = dropped or log.dropped
+    if not rows:
+        raise problem or InputError("this session has no messages")
+    return _account(rows, _message_records(lines), dropped)
+
+
+def _account(rows: Sequence[Row], records: frozenset[int], dropped: Mapping[str, int]) -> Parsed:
+    """Return the rows, with how many records are in none of them and why, as far as the reader says."""
+    in_rows = frozenset[int]().union(*(row.records for row in rows))
+    everything = records | in_rows
+    missing = len(everything - in_rows)
+    left_out: dict[str, int] = {}
+    for reason, count in dropped.items():
+        if missing and count and "branch" not in reason and "compaction" not in reason:
+            left_out[reason] = min(count, missing)
+            missing -= left_out[reason]
+    if missing:
+        left_out[_OTHER_LINES] = missing
+    return Parsed(tuple(rows), len(everything), left_out)
+
+
+def _make_row(client: Client, log: ParsedLog, models: Mapping[int, str], flags: tuple[Flag, ...]) -> Row:
+    key = next(key for key in LIST_KEYS if key in log.body)
+    entries = _entries(log)
+    sources = log.sources or [[number] for number in log.line_numbers]
+    marked = [
+        mark(entry, numbers[0], joined=numbers[1:] or None, model=models.get(numbers[-1]))
+        for entry, numbers in zip(entries, sources, strict=True)
+    ]
+    request, records = parse_request({**log.body, key: marked}, client.api)
+    tools = request.tools or known_tools(request, client.name)
+    source = "file" if request.tools else "client" if tools else "unknown"
+    provenance = Provenance(
+        line=min(records, default=0), session=log.facts.id or "", client_version=log.facts.version or ""
+    )
+    request = msgspec.structs.replace(request, tools=tools, model=request.model)
+    return Row(request, provenance, flags, source, records)
+
+
+def _entries(log: ParsedLog) -> list[Mapping[str, Any]]:
+    return cast("list[Mapping[str, Any]]", next(log.body[key] for key in LIST_KEYS if key in log.body))
+
+
+def _models_by_line(lines: Sequence[Line]) -> dict[int, str]:
+    """Return the model of each line: its own, or the last one that was named before it."""
+    models: dict[int, str] = {}
+    model: str | None = None
+    if _is_export(lines):
+        messages = list_of(lines[0].value["messages"])
+        lines = [Line(number, object_of(message)) for number, message in enumerate(messages, 1)]
+    for line in lines:
+        value = line.value
+        places = [value, *(object_of(value.get(key)) for key in ("message", "payload", "info"))]
+        named = next(
+            (name for place in places if (name := string_of(place.get("model") or place.get("modelID")))), None
+        )
+        model = named if named and named not in _NO_MODELS else model
+        if model is not None:
+            models[line.number] = model
+    return models
+
+
+def _states(lines: Sequence[Line]) -> Iterator[tuple[Sequence[Line], tuple[Flag, ...]]]:
+    """Yield the log as it is, as it was before each end of a branch, and the subagents in it."""
+    if _is_export(lines):
+        yield from _states_of_export(lines[0])
+        return
+    yield lines, ()
+    cuts = _cuts(lines)
+    for end in sorted(cuts, reverse=True)[:_MAX_BRANCHES]:
+        yield lines[:end], (cuts[end],)
+    for agent in _subagents(lines):
+        yield agent, ("sidechain",)
+
+
+def _cuts(lines: Sequence[Line]) -> dict[int, Flag]:
+    """Return how many lines the log had at the end of each branch, and why it ended."""
+    cuts: dict[int, Flag] = {}
+    places: dict[str, int] = {}
+    parents: set[str] = set()
+    for at, line in enumerate(lines):
+        value = line.value
+        if at and (flag := _find_cut(value)) is not None:
+            cuts[at] = flag
+        for own, parent in (("uuid", "parentUuid"), ("id", "parentId")):
+            if isinstance(value.get(own), str) and parent in value:
+                places[value[own]] = at
+                parents.add(str(value[parent]))
+    for name, at in places.items():
+        if name not in parents and at + 1 < len(lines) and not lines[at].value.get("isSidechain"):
+            cuts.setdefault(at + 1, "rewound")
+    return cuts
+
+
+def _find_cut(value: Mapping[str, Any]) -> Flag | None:
+    """Return why the messages before a line are no longer sent; None if they are."""
+    payload = object_of(value.get("payload"))
+    if value.get("subtype") in ("compact_boundary", "chat_compression") or value.get("type") in (
+        "compaction",
+        "compacted",
+    ):
+        return "compacted"
+    if isinstance(object_of(value.get("$set")).get("messages"), list):
+        return "compacted"
+    return "rewound" if "$rewindTo" in value or payload.get("type") == "thread_rolled_back" else None
+
+
+def _subagents(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield the lines of each subagent: those of one root in the tree."""
+    if all(line.value.get("isSidechain") for line in lines if "uuid" in line.value):
+        return
+    roots: dict[str, str] = {}
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.value.get("isSidechain") and isinstance(uuid := line.value.get("uuid"), str):
+            root = roots[uuid] = roots.get(str(line.value.get("parentUuid")), uuid)
+            groups.setdefault(root, []).append(line)
+    yield from groups.values()
+
+
+def _is_export(lines: Sequence[Line]) -> bool:
+    """Return whether a session is one JSON value."""
+    return len(lines) == 1 and isinstance(lines[0].value.get("messages"), list)
+
+
+def _states_of_export(line: Line) -> Iterator[tuple[Sequence[Line], tuple[Flag, ...]]]:
+    """Yield a session that is one JSON value, also without what was taken back, and up to each compaction."""
+    yield [line], ()
+    value = line.value
+    info, messages = object_of(value.get("info")), list_of(value.get("messages"))
+    kept = {**value, "info": {key: item for key, item in info.items() if key != "revert"}}
+    if "revert" in info:
+        yield [Line(line.number, kept)], ("rewound",)
+    for at, message in enumerate(messages):
+        if at and any(object_of(part).get("type") == "compaction" for part in list_of(object_of(message).get("parts"))):
+            yield [Line(line.number, {**kept, "messages": messages[:at]})], ("compacted",)
+
+
+def _message_records(lines: Sequence[Line]) -> frozenset[int]:
+    """Return the numbers of the lines that have a message, whatever the reader makes of them."""
+    if _is_export(lines):
+        return frozenset(range(1, len(lines[0].value["messages"]) + 1))
+    return frozenset(line.number for line in lines if _has_message(line.value))
+
+
+def _has_message(value: Mapping[str, Any]) -> bool:
+    payload = object_of(value.get("payload"))
+    if value.get("type") == "response_item":
+        return payload.get("type") in ("message", "function_call", "function_call_output", "custom_tool_call")
+    if "content" in value and isinstance(value.get("id"), str):
+        return value.get("type") in ("user", "gemini")
+    message = object_of(value.get("message"))
+    return value.get("type") in ("user", "assistant", "message", "tool_result") and bool(message)

@@ -1,0 +1,1 @@
+"""Corpora: sessions, trajectories, rows and batch files as rows of other formats."""
