@@ -1,4 +1,4 @@
-"""Nothing is lost silently: any history, from every format that can be read, through every format that can be written."""
+"""Nothing is lost silently: any history, from every format that is read, through every one that is written."""
 
 from __future__ import annotations
 

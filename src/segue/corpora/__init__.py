@@ -15,6 +15,7 @@ from segue.corpora.output import Settings
 from segue.corpora.reading import plan_data, plan_units
 from segue.corpora.rows import Provenance, Row
 from segue.corpora.run import convert, measure, run_here
+from segue.corpora.storage import find_files
 from segue.corpora.units import Counts, Reject, read_unit
 from segue.errors import InputError
 
@@ -27,6 +28,7 @@ __all__ = [
     "Settings",
     "convert",
     "convert_session",
+    "find_files",
     "measure",
     "read",
     "run_here",

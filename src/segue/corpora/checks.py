@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from segue.canonical.blocks import Text
 from segue.corpora.client_tools import undeclared_tools
 from segue.corpora.rows import Row
 from segue.corpora.turns import Turns
@@ -56,8 +57,8 @@ def find_problems(row: Row, turns: Turns) -> Iterator[str]:
         elif message.startswith("lost"):
             yield from ["lost"] * count
     yield from ["undeclared-tool"] * len(undeclared_tools(row.request))
-    prompt = next((turn for turn in turns.turns if turn.role == "user"), None)
-    if prompt is None or not any(True for _ in prompt.blocks) or (not prompt.text.strip() and len(prompt.blocks) == 1):
+    prompt = next((message for message in row.request.messages if message.speaker == "human"), None)
+    if prompt is None or not any(not isinstance(block, Text) or block.text.strip() for block in prompt.blocks):
         yield "empty-prompt"
     last = turns.turns[-1] if turns.turns else None
     if last is None or last.role != "assistant" or last.calls:

@@ -67,6 +67,8 @@ def plan_units(
     paths: Iterable[str], *, source: str | None = None, without: Folder | None = None, unit_size: int = UNIT_SIZE
 ) -> list[Unit]:
     """Return the units of a corpus, in the order of its files. Those in the folder `without` are no part of it."""
+    if source is not None:
+        find_format(source, argument="from")
     units: list[Unit] = []
     batches: dict[tuple[str, str], list[str]] = {}
     for file in find_files(paths, without):

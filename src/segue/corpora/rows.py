@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Block, Message, Native, ToolResponse
 from segue.canonical.request import Request
+from segue.errors import InputError
 from segue.wire.registry import WIRES
 
 Flag = Literal[
@@ -68,6 +69,8 @@ def parse_request(body: Mapping[str, Any], api: str) -> tuple[Request, frozenset
     A message has the model and the weight of its mark in `extra`.
     """
     request = WIRES[api].parse_request(body)
+    if not request.messages:
+        raise InputError("there are no messages")
     records: set[int] = set()
     messages: list[Message] = []
     for message in request.messages:

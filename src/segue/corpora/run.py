@@ -51,7 +51,7 @@ def run_here(jobs: int) -> Engine:
             return
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
         waiting = iter(parts)
-        running = {pool.submit(function, part): part for part, _ in zip(waiting, range(jobs * _WAITING), strict=False)}
+        running = {pool.submit(function, part): part for _, part in zip(range(jobs * _WAITING), waiting, strict=False)}
         try:
             while running:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:

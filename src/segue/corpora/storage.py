@@ -129,7 +129,7 @@ class Folder:
         """Return whether a file is in this folder."""
         if self._store is not None:
             return file.startswith(self.name.rstrip("/") + "/")
-        return not is_url(file) and Path(file).resolve().is_relative_to(Path(self._root).resolve())
+        return not is_url(file) and Path(os.path.realpath(file)).is_relative_to(os.path.realpath(self._root))
 
     def exists(self, name: str = "") -> bool:
         place = self._place(name)
