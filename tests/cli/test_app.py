@@ -100,6 +100,7 @@ STARTS = {
     "import": (2, "--from anthropic", b"[]"),
     "compress": (0, "{id} --strategy dense --budget 90000 --json", b""),
     "diag": (0, "{id}", b""),
+    "corpus": (2, "stats missing", b""),
     "apis": (0, "", b""),
     "formats": (0, "", b""),
     "rules": (0, "ANT-24", b""),

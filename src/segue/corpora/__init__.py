@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.corpora.formats import FORMATS, find_target
-from segue.corpora.output import Settings
+from segue.corpora.output import Settings, features
 from segue.corpora.reading import plan_data, plan_units
 from segue.corpora.rows import Provenance, Row
 from segue.corpora.run import convert, measure, run_here
@@ -28,6 +28,7 @@ __all__ = [
     "Settings",
     "convert",
     "convert_session",
+    "features",
     "find_files",
     "measure",
     "read",

@@ -152,7 +152,7 @@ def open_writer(path: Path, settings: Settings) -> Writer:
         case "jsonl.zst":
             return _LineWriter(cast("BinaryIO", _Closing(open_zstd(stream, "wb"), stream)))
         case "parquet":
-            return _ParquetWriter(stream, columns_of(settings))
+            return _ParquetWriter(stream, columns_of(settings.target, metadata=settings.metadata))
 
 
 class _Closing:
@@ -174,11 +174,22 @@ _COLUMNS = {
     "atif": ("schema_version", "session_id", "agent", "steps", "extra"),
     "adp": ("schema_version", "id", "content", "details"),
 }
+_TEXTS = {"sharegpt": ("system", "tools"), "atif": ("schema_version", "session_id"), "adp": ("schema_version", "id")}
+"""The columns that are texts, and not nested values."""
 
 
-def columns_of(settings: Settings) -> tuple[str, ...]:
+def columns_of(target: str, *, metadata: bool = True) -> tuple[str, ...]:
     """Return the columns of a table; `InputError` for formats that have none."""
-    columns = _COLUMNS.get(settings.target)
+    columns = _COLUMNS.get(target)
     if columns is None:
-        raise InputError(f"{settings.target} has no columns; Parquet is for {', '.join(_COLUMNS)}", path="container")
-    return (*columns, METADATA) if settings.target not in _PLACES and settings.metadata else columns
+        raise InputError(f"{target} has no columns; only {', '.join(_COLUMNS)} have", path="to")
+    return (*columns, METADATA) if target not in _PLACES and metadata else columns
+
+
+def features(target: str, *, metadata: bool = True) -> Any:
+    """Return the `features` with which `datasets.load_dataset` loads rows: nested values have no common type."""
+    datasets: Any = import_module("datasets")
+    columns = columns_of(target, metadata=metadata)
+    texts = _TEXTS.get(target, ())
+    kinds = {name: datasets.Value("string") if name in texts else datasets.Json() for name in columns}
+    return datasets.Features(kinds)

@@ -18,6 +18,13 @@ from segue.corpora.units import Counts
 from segue.errors import InputError
 
 
+def _run_part(row: dict[str, Any], function: Callable[[Part], Counts], parts: Any) -> dict[str, Any]:
+    """Run one part in a worker. `parts` are all of them in the store of the cluster."""
+    ray: Any = import_module("ray")
+    counts = function(ray.get(parts)[int(row["part"])])
+    return {"part": row["part"], "counts": encode_json(counts)}
+
+
 def run_on_ray(address: str | None = None, jobs: int | None = None) -> Engine:
     """Return the engine of a Ray cluster; without an address, of one on this machine that ends with the run."""
     try:
@@ -35,14 +42,10 @@ def run_on_ray(address: str | None = None, jobs: int | None = None) -> Engine:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
         data.DataContext.get_current().enable_progress_bars = False
         numbers = [{"part": at} for at in range(len(parts))]
-        shared = ray.put(list(parts))
-
-        def run_part(row: dict[str, Any]) -> dict[str, Any]:
-            counts = function(ray.get(shared)[int(row["part"])])
-            return {"part": row["part"], "counts": encode_json(counts)}
-
+        given = {"function": function, "parts": ray.put(list(parts))}
         try:
-            results = data.from_items(numbers, override_num_blocks=len(parts)).map(run_part, num_cpus=1)
+            blocks = data.from_items(numbers, override_num_blocks=len(parts))
+            results = blocks.map(_run_part, fn_kwargs=given, num_cpus=1)
             for row in results.iter_rows():
                 yield parts[int(row["part"])], msgspec.json.decode(row["counts"], type=Counts)
         finally:

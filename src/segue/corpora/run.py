@@ -79,7 +79,7 @@ def convert(
     """Convert a corpus into a folder, or continue that. `InputError` if the folder is of another corpus."""
     find_target(settings.target)
     if settings.container == "parquet":
-        columns_of(settings)
+        columns_of(settings.target)
     folder = Folder(str(out))
     parts = group_units(plan_units(paths, source=source, without=folder))
     if not parts:

@@ -158,6 +158,7 @@ class Folder:
                 yield (temporary := Path(folder, Path(name).name))
                 self.remove(name)
                 if temporary.exists():
+                    self._store.makedirs(self._place(name).rpartition("/")[0], exist_ok=True)
                     self._store.put(str(temporary), self._place(name), recursive=temporary.is_dir())
             return
         path = Path(self._place(name))
