@@ -17,7 +17,7 @@ from segue.corpora.client_tools import known_tools
 from segue.corpora.rows import Flag, Parsed, Provenance, Row, mark, parse_request
 from segue.errors import InputError
 from segue.sessions.client import CANONICAL, Client
-from segue.sessions.parsed_log import Line, ParsedLog
+from segue.sessions.parsed_log import LogLine, ParsedLog
 from segue.sessions.session import LIST_KEYS
 from segue.sessions.values import list_of, object_of, string_of
 
@@ -27,7 +27,7 @@ _OTHER_LINES = "messages that the client does not send"
 _NO_MODELS = frozenset({"<synthetic>"})
 
 
-def parse(client: Client, lines: Sequence[Line]) -> Parsed:
+def parse(client: Client, lines: Sequence[LogLine]) -> Parsed:
     """Parse the lines of a session. `InputError` if it has no messages."""
     if client.api == CANONICAL:
         raise InputError("export the conversation for an API")
@@ -90,13 +90,13 @@ def _entries(log: ParsedLog) -> list[Mapping[str, Any]]:
     return cast("list[Mapping[str, Any]]", next(log.body[key] for key in LIST_KEYS if key in log.body))
 
 
-def _models_by_line(lines: Sequence[Line]) -> dict[int, str]:
+def _models_by_line(lines: Sequence[LogLine]) -> dict[int, str]:
     """Return the model of each line: its own, or the last one that was named before it."""
     models: dict[int, str] = {}
     model: str | None = None
     if _is_export(lines):
         messages = list_of(lines[0].value["messages"])
-        lines = [Line(number, object_of(message)) for number, message in enumerate(messages, 1)]
+        lines = [LogLine(number, object_of(message)) for number, message in enumerate(messages, 1)]
     for line in lines:
         value = line.value
         places = [value, *(object_of(value.get(key)) for key in ("message", "payload", "info"))]
@@ -109,7 +109,7 @@ def _models_by_line(lines: Sequence[Line]) -> dict[int, str]:
     return models
 
 
-def _states(lines: Sequence[Line]) -> Iterator[tuple[Sequence[Line], tuple[Flag, ...]]]:
+def _states(lines: Sequence[LogLine]) -> Iterator[tuple[Sequence[LogLine], tuple[Flag, ...]]]:
     """Yield the log as it is, as it was before each end of a branch, and the subagents in it."""
     if _is_export(lines):
         yield from _states_of_export(lines[0])
@@ -122,7 +122,7 @@ def _states(lines: Sequence[Line]) -> Iterator[tuple[Sequence[Line], tuple[Flag,
         yield agent, ("sidechain",)
 
 
-def _cuts(lines: Sequence[Line]) -> dict[int, Flag]:
+def _cuts(lines: Sequence[LogLine]) -> dict[int, Flag]:
     """Return how many lines the log had at the end of each branch, and why it ended."""
     cuts: dict[int, Flag] = {}
     places: dict[str, int] = {}
@@ -154,12 +154,12 @@ def _find_cut(value: Mapping[str, Any]) -> Flag | None:
     return "rewound" if "$rewindTo" in value or payload.get("type") == "thread_rolled_back" else None
 
 
-def _subagents(lines: Sequence[Line]) -> Iterator[list[Line]]:
+def _subagents(lines: Sequence[LogLine]) -> Iterator[list[LogLine]]:
     """Yield the lines of each subagent: those of one root in the tree."""
     if all(line.value.get("isSidechain") for line in lines if "uuid" in line.value):
         return
     roots: dict[str, str] = {}
-    groups: dict[str, list[Line]] = {}
+    groups: dict[str, list[LogLine]] = {}
     for line in lines:
         if line.value.get("isSidechain") and isinstance(uuid := line.value.get("uuid"), str):
             root = roots[uuid] = roots.get(str(line.value.get("parentUuid")), uuid)
@@ -167,25 +167,25 @@ def _subagents(lines: Sequence[Line]) -> Iterator[list[Line]]:
     yield from groups.values()
 
 
-def _is_export(lines: Sequence[Line]) -> bool:
+def _is_export(lines: Sequence[LogLine]) -> bool:
     """Return whether a session is one JSON value."""
     return len(lines) == 1 and isinstance(lines[0].value.get("messages"), list)
 
 
-def _states_of_export(line: Line) -> Iterator[tuple[Sequence[Line], tuple[Flag, ...]]]:
+def _states_of_export(line: LogLine) -> Iterator[tuple[Sequence[LogLine], tuple[Flag, ...]]]:
     """Yield a session that is one JSON value, also without what was taken back, and up to each compaction."""
     yield [line], ()
     value = line.value
     info, messages = object_of(value.get("info")), list_of(value.get("messages"))
     kept = {**value, "info": {key: item for key, item in info.items() if key != "revert"}}
     if "revert" in info:
-        yield [Line(line.number, kept)], ("rewound",)
+        yield [LogLine(line.number, kept)], ("rewound",)
     for at, message in enumerate(messages):
         if at and any(object_of(part).get("type") == "compaction" for part in list_of(object_of(message).get("parts"))):
-            yield [Line(line.number, {**kept, "messages": messages[:at]})], ("compacted",)
+            yield [LogLine(line.number, {**kept, "messages": messages[:at]})], ("compacted",)
 
 
-def _message_records(lines: Sequence[Line]) -> frozenset[int]:
+def _message_records(lines: Sequence[LogLine]) -> frozenset[int]:
     """Return the numbers of the lines that have a message, whatever the reader makes of them."""
     if _is_export(lines):
         return frozenset(range(1, len(lines[0].value["messages"]) + 1))

@@ -13,7 +13,7 @@ import msgspec
 from segue.corpora.rows import Parsed, Provenance, Row, mark, row_from_chat
 from segue.corpora.turns import TRAINING, Turns, arguments_text, build_turns
 from segue.errors import InputError
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 from segue.sessions.values import list_of, object_of
 
 STS = msgspec.structs.replace(
@@ -31,7 +31,7 @@ def is_header(value: Mapping[str, Any]) -> bool:
     return value.get("type") == "session" and isinstance(value.get("harness"), str)
 
 
-def parse(lines: Sequence[Line]) -> Parsed:
+def parse(lines: Sequence[LogLine]) -> Parsed:
     """Parse the sessions of a file: one row for each header."""
     starts = [at for at, line in enumerate(lines) if is_header(line.value)]
     if not starts or starts[0]:
@@ -48,7 +48,7 @@ def parse(lines: Sequence[Line]) -> Parsed:
     return Parsed(tuple(rows), len(lines) - len(starts))
 
 
-def _parse_message(line: Line) -> dict[str, Any]:
+def _parse_message(line: LogLine) -> dict[str, Any]:
     message = object_of(line.value.get("message"))
     role, content = message.get("role"), message.get("content")
     if line.value.get("type") != "message" or role not in ("system", "user", "assistant", "tool"):

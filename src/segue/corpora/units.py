@@ -31,7 +31,7 @@ from segue.corpora.storage import open_file
 from segue.corpora.turns import Turns
 from segue.errors import InputError, SegueError
 from segue.sessions.logs import make_line
-from segue.sessions.parsed_log import Line
+from segue.sessions.parsed_log import LogLine
 
 _Place: TypeAlias = tuple[str | bytes, int]
 
@@ -137,9 +137,9 @@ def read_unit(unit: Unit, counts: Counts) -> Iterator[Found]:
 def _read_session(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
     """Yield the rows of a session. A damaged line is a reject; the client reads the others, too."""
     if unit.is_whole:
-        lines = [Line(1, value) for value in parse_objects(read_whole(unit.content))]
+        lines = [LogLine(1, value) for value in parse_objects(read_whole(unit.content))]
     else:
-        lines: list[Line] = []
+        lines: list[LogLine] = []
         size = 0
         for number, line in enumerate(read_lines(unit.content, 0, None, blank=True), 1):
             try:
