@@ -114,29 +114,33 @@ def plan_data(data: bytes, source: str | None = None) -> Unit:
 
 def detect(content: str | bytes, source: str | None) -> tuple[str, bool, bool]:
     """Return the format of a file, whether it is one JSON value, and whether its lines can be read by themselves."""
-    values, is_whole = _read_head(content)
-    form = find_format(source, argument="from") if source is not None else detect_format(values)
-    if form is None:
-        raise InputError("not a format that segue reads; name it with --from" if values else "no JSON object was found")
-    return source or form.name, is_whole, form.in_lines and form.batch is None
-
-
-def _read_head(content: str | bytes) -> tuple[list[dict[str, Any]], bool]:
-    """Return the first values of a file, and whether the file is one value on several lines."""
-    values: list[dict[str, Any]] = []
-    binary = False
+    if source is not None:
+        form = find_format(source, argument="from")
+        return source, _is_whole(content), form.in_lines and form.batch is None
+    has_values = False
     for number, line in enumerate(read_lines(content, 0, None)):
         if number == _HEAD_LINES:
             break
         if isinstance(line, LongLine):
             continue
-        binary = binary or b"\0" in line.data
-        values += parse_objects(line.data)
-    if binary:
-        raise InputError("binary data")
-    if values:
-        return values, False
-    return parse_objects(read_whole(content)), True
+        if b"\0" in line.data:
+            raise InputError("binary data")
+        values = parse_objects(line.data)
+        has_values = has_values or bool(values)
+        if (form := detect_format(values)) is not None:
+            return form.name, False, form.in_lines and form.batch is None
+    values = [] if has_values else parse_objects(read_whole(content))
+    if (form := detect_format(values)) is not None:
+        return form.name, True, form.in_lines and form.batch is None
+    if has_values or values:
+        raise InputError("not a format that segue reads; name it with --from")
+    raise InputError("no JSON object was found")
+
+
+def _is_whole(content: str | bytes) -> bool:
+    """Return whether the first line of a file is not a JSON value by itself."""
+    first = next(read_lines(content, 0, None), None)
+    return isinstance(first, FoundLine) and not parse_objects(first.data) and bool(parse_objects(read_whole(content)))
 
 
 def parse_objects(data: bytes) -> list[dict[str, Any]]:

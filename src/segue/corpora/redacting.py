@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import Any, cast
 
 from segue.canonical.json import encode_json_text
-from segue.redaction import redact_values
+from segue.redaction import redact, redact_values
 
+_ARGUMENTS = frozenset({"arguments", "kwargs", "input", "args"})
+"""Objects whose fields may be named after the secret in them."""
+_SHORT = 64
+_redact_short = lru_cache(maxsize=4096)(redact)
+"""For names, roles and types, which repeat in every row."""
 _REMOVED = re.compile(r"\[([A-Za-z][\w ]{1,30}) removed\]")
 
 
@@ -21,15 +27,15 @@ def redact_output(value: Any) -> tuple[Any, Counter[str]]:
     return redacted, after - before
 
 
-def _redact(value: Any) -> Any:
-    """Redact texts, but not ids and images, which have no secrets and are long."""
+def _redact(value: Any, key: str = "") -> Any:
+    """Redact texts and arguments, but not images, which are long and have no secrets."""
+    if isinstance(value, str):
+        return value if value.startswith("data:") else _redact_short(value) if len(value) < _SHORT else redact(value)
     if isinstance(value, list):
         return [_redact(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        if any(isinstance(item, str) and item.startswith("data:") for item in fields.values()):
-            return fields
-        if fields.keys() & {"role", "messages", "tool_calls", "steps", "content", "conversations"}:
-            return {key: _redact(item) for key, item in fields.items()}
-        return redact_values(fields)
-    return redact_values(value)
+        if key in _ARGUMENTS:
+            return redact_values(fields)
+        return {name: _redact(item, name) for name, item in fields.items()}
+    return value

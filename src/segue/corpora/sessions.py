@@ -32,15 +32,16 @@ def parse(client: Client, lines: Sequence[LogLine]) -> Parsed:
     if client.api == CANONICAL:
         raise InputError("export the conversation for an API")
     models = _models_by_line(lines)
+    states = list(_states(lines))
     seen: set[bytes] = set()
     rows: list[Row] = []
     dropped: dict[str, int] = {}
     problem: InputError | None = None
-    for part, flags in _states(lines):
+    for part, flags in states:
         try:
             log = client.reader.parse_log(list(part))
-            entries = {encode_json_sorted(entry) for entry in _entries(log)}
-            if entries <= seen:
+            entries = {encode_json_sorted(entry) for entry in _entries(log)} if len(states) > 1 else set[bytes]()
+            if entries <= seen and rows:
                 continue
             rows.append(_make_row(client, log, models, flags))
         except InputError as error:
@@ -131,12 +132,13 @@ def _cuts(lines: Sequence[LogLine]) -> dict[int, Flag]:
         value = line.value
         if at and (flag := _find_cut(value)) is not None:
             cuts[at] = flag
-        for own, parent in (("uuid", "parentUuid"), ("id", "parentId")):
-            if isinstance(value.get(own), str) and parent in value:
-                places[value[own]] = at
-                parents.add(str(value[parent]))
+        own, parent = ("uuid", "parentUuid") if "uuid" in value else ("id", "parentId")
+        if parent in value and isinstance(value.get(own), str):
+            places[value[own]] = at
+            parents.add(str(value[parent]))
     for name, at in places.items():
-        if name not in parents and at + 1 < len(lines) and not lines[at].value.get("isSidechain"):
+        value = lines[at].value
+        if name not in parents and at + 1 < len(lines) and not value.get("isSidechain") and _has_message(value):
             cuts.setdefault(at + 1, "rewound")
     return cuts
 
