@@ -140,9 +140,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "option": ("pass", "pwd", "token", "secret", "key", "cookie", "-u", "--user", "--proxy-user"),
     "secret": ("key", "secret", "token", "passw", "pwd", "passphrase"),
 }
-_REPLACEMENTS = [
-    (_NEEDED[name], pattern, partial(_replace_secret, name)) for name, pattern in SECRET_PATTERNS.items()
-]
+_REPLACEMENTS = [(_NEEDED[name], pattern, partial(_replace_secret, name)) for name, pattern in SECRET_PATTERNS.items()]
 
 
 def redact_values(value: Any) -> Any:

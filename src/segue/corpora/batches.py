@@ -86,7 +86,8 @@ def _add_reply(row: Row, reply: Reply, number: int) -> Row:
 
 def _failure(result: Mapping[str, Any]) -> str:
     places = [object_of(result.get(key)) for key in ("error", "result", "response")]
-    places += [object_of(place.get("error")) for place in places]
+    for _ in range(2):
+        places += [object_of(place.get("error")) for place in places]
     texts = (string_of(place.get(key)) for key in ("message", "code", "type") for place in places)
     return next(filter(None, texts), "no reply")
 

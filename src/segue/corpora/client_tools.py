@@ -6,6 +6,7 @@ descriptions, so none are given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from segue.canonical.blocks import calls_of
@@ -16,7 +17,10 @@ from segue.sessions.tools import TOOLS, ToolRow
 def known_tools(request: Request, client: str) -> tuple[Tool, ...]:
     """Return declarations of the tools that a conversation calls, as far as the client is known to have them."""
     called = dict.fromkeys(call.name for message in request.messages for call in calls_of(message))
-    rows = {name: row for row in TOOLS.get(client, ()) for name in row.names}
+    rows: dict[str, list[ToolRow]] = {}
+    for row in TOOLS.get(client, ()):
+        for name in row.names:
+            rows.setdefault(name, []).append(row)
     return tuple(_declare(name, rows[name]) for name in called if name in rows)
 
 
@@ -27,9 +31,11 @@ def undeclared_tools(request: Request) -> list[str]:
     return [name for name in called if name not in declared]
 
 
-def _declare(name: str, row: ToolRow) -> Tool:
-    if row.free_text is not None:
+def _declare(name: str, rows: Sequence[ToolRow]) -> Tool:
+    """Return the declaration of a tool, which may be for several operations."""
+    if any(row.free_text is not None for row in rows):
         return Tool(name, kind="custom")
-    names = [argument.item_of or argument.name for argument in row.arguments.values()]
-    properties: dict[str, dict[str, Any]] = {each: {} for each in dict.fromkeys((*names, *row.implied))}
+    names = [argument.item_of or argument.name for row in rows for argument in row.arguments.values()]
+    implied = [each for row in rows for each in row.implied]
+    properties: dict[str, dict[str, Any]] = {each: {} for each in (*names, *implied)}
     return Tool(name, parameters={"type": "object", "properties": properties})
