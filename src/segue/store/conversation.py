@@ -185,6 +185,9 @@ class StoredConversation:
     def add_user(self, content: Any) -> None:
         self._record(lambda chat: chat.add_user(content), flush_results=True)
 
+    def add_assistant(self, text: str) -> None:
+        self._record(lambda chat: chat.add_assistant(text))
+
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
         """Store a reply, and that its request was sent unless `mark_sent` has recorded that."""
         return self._record(lambda chat: chat.add_reply(reply, source=source), add_usage, flush_results=True)
