@@ -30,6 +30,8 @@ MAX_BODY_SIZE = 4 * 2**20
 _START_SIZE = 64
 # A cache marker in the last item, which clients move, is among so many bytes at its end.
 _MARKER_SIZE = 96
+# The size of a first body from which on its preparation costs more than to try other entries.
+_LONG_PREPARATION = 1 << 15
 # The size of a converted body in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 
@@ -203,7 +205,7 @@ class ConversationMemory:
     def _find_entries(self, data: bytes, job: ConvertJob) -> list[tuple[_Key, _Entry]]:
         """Return the entries of earlier bodies that this one may continue: those with the longest prefix first.
 
-        First bodies that nothing has continued yet come later: if another entry has the same options, they are not
+        Long first bodies that nothing has continued yet come later: if another entry has the same options, they are not
         prepared in vain.
         """
         with self._lock:
@@ -252,7 +254,7 @@ class ConversationMemory:
 def _rank(entry: _Entry) -> int:
     if isinstance(entry, KnownSettings):
         return 2
-    return int(isinstance(entry, FirstBody) and not entry.is_prepared)
+    return int(isinstance(entry, FirstBody) and not entry.is_prepared and len(entry.data) > _LONG_PREPARATION)
 
 
 def _measure_start(items: bytes) -> int:
