@@ -390,9 +390,10 @@ def test_cost_follows_the_user_price() -> None:
         }
     }
     usage = Usage(input=1_000_000, output=100_000, cache_read=500_000, cache_write=100_000, reasoning=50_000)
-    assert cost(usage, "mine", "m", config) == pytest.approx(0.4 + 1.0 + 0.05 + 0.2)
-    assert cost(usage, "mine", "plain", config) == pytest.approx(2.0)
-    assert cost(usage, "mine", "other", config) is None
+    mine = catalogue(config)["mine"]
+    assert cost(usage, "mine", "m", mine) == pytest.approx(0.4 + 1.0 + 0.05 + 0.2)
+    assert cost(usage, "mine", "plain", mine) == pytest.approx(2.0)
+    assert cost(usage, "mine", "other", mine) is None
     assert cost(usage, "nobody", "m") is None
 
 
@@ -401,8 +402,17 @@ def test_cost_follows_the_table() -> None:
     usage = Usage(input=10_000, output=1_000, cache_read=5_000)
     assert cost(usage, "anthropic", "claude-sonnet-4-5-20250929") == pytest.approx(0.015 + 0.0015 + 0.015)
     assert cost(usage, "openai", "gpt-of-tomorrow") is None
-    mine = {name: {"api": "anthropic", "base_url": "https://x"} for name in ("e-anthropic", "s1")}
-    assert [cost(usage, name, "claude-sonnet-4-5", mine) for name in mine] == [None, None]
+    # A provider of one's own has the price and the context of the model's vendor.
+    mine = {
+        "s1": {"api": "anthropic", "base_url": "https://x"},
+        "here": {"api": "anthropic", "base_url": "http://127.0.0.1:1"},
+    }
+    rows = catalogue(mine)
+    own, vendors = "claude-sonnet-4-5", cost(usage, "anthropic", "claude-sonnet-4-5")
+    assert cost(usage, "s1", own, rows["s1"]) == pytest.approx(vendors)
+    assert cost(usage, "here", own, rows["here"], local=True) is None
+    assert resolve(f"s1/{own}", {}, mine).context == resolve(f"anthropic/{own}", {}).context
+    assert resolve(f"here/{own}", {}, mine).context is None
     assert cost(usage, "anthropic", "claude-sonnet-4-5", local=True) is None
 
 

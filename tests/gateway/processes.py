@@ -67,12 +67,13 @@ class GatewayProcess:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.02)
 
-    def wait_for_metric(self, name: str, value: float) -> None:
-        """Wait until the values of a counter add up to this."""
+    def wait_for_metric(self, name: str, value: float, label: str = "") -> None:
+        """Wait until the values of a counter, of those with this label, add up to this."""
         deadline = time.monotonic() + _DEADLINE
         while True:
             lines = httpx2.get(f"{self.url}/metrics", timeout=_DEADLINE).text.splitlines()
-            total = sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name}{{", f"{name} ")))
+            series = [line for line in lines if line.startswith((f"{name}{{", f"{name} ")) and label in line]
+            total = sum(float(line.rpartition(" ")[2]) for line in series)
             if total == value:
                 return
             assert time.monotonic() < deadline, total

@@ -196,8 +196,8 @@ def test_a_request_does_not_wait_for_a_summary_that_takes_too_long(
     with gateway_with_a_slow_summary(Event()) as (server, upstream):
         response = post(server.url, LONG, stream=stream, **ABOVE)
         assert response.status_code == 200, response.text
-        summary, request = upstream.requests
-        assert b"Summarise" in summary.body
+        *summaries, request = upstream.requests  # the time may be over before the first one is sent
+        assert all(b"Summarise" in summary.body for summary in summaries)
         assert all(f"FACT-{number} ".encode() in request.body for number in range(20))
 
 

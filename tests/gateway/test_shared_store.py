@@ -73,7 +73,7 @@ def test_all_workers_use_the_model_of_segue_route(tmp_path: Path) -> None:
             assert home.run("route", "--reset").stdout == f"{gateway.url}: its own routes\n"
             for _ in range(12):
                 ChatClient("Hello").send(gateway.url)
-            gateway.wait_for_metric("segue_requests_total", 36)
+            gateway.wait_for_metric("segue_requests_total", 36, label='api="')
         models = [request.body["model"] for request in emulator.requests if request.body is not None]
         assert models == ["claude-haiku-4-5"] * 24 + [MODEL] * 12
 

@@ -216,7 +216,7 @@ def test_valid_body_is_detected_by_shape():
         ([{"role": 3, "parts": []}], "contents[0].role"),
         ([{"role": "assistant", "parts": []}], "contents[0].role"),
         ([{"role": "user", "parts": "hi"}], "contents[0].parts"),
-        ([{"role": "user", "parts": ["hi"]}], "contents[0].parts[0]"),
+        ([{"role": "user", "parts": [3]}], "contents[0].parts[0]"),
         ([user({"text": 3})], "contents[0].parts[0].text"),
         ([user({"function_response": []})], "contents[0].parts[0].function_response"),
         ([user({"functionResponse": {"name": "f", "parts": [3]}})], "contents[0].parts[0].parts[0]"),

@@ -20,7 +20,7 @@ _BYTES_PER_TOKEN = 3
 _OVERHEAD = 600
 # What one picture or sealed reasoning has at most; a text of so many bytes has a character that base64 has not.
 _BLOB_BYTES, _BLOB_TOKENS = 3000, 4800
-_BLOB = re.compile(rb"(?:data:[\w/.+-]*;base64,)?[A-Za-z0-9+/=_-]+")
+_BLOB = re.compile(rb'"[A-Za-z0-9+/=_:;,.-]{%d,}+"' % _BLOB_BYTES)
 _PDF = b"application/pdf"
 _MARKERS = (b'"cache_control"', b'"cachePoint"')
 # Where the APIs have the limit of a reply, and the number of replies.
@@ -38,10 +38,10 @@ def bound_input(body: bytes) -> int:
     """Return the tokens that a body has at most, by its size. Of pictures, which are base64, a maximum is counted."""
     size, blobs = len(body), 0
     if size > _BLOB_BYTES and _PDF not in body:
-        for part in body.split(b'"'):
-            if len(part) > _BLOB_BYTES and _BLOB.fullmatch(part):
-                size -= len(part)
-                blobs += min(_BLOB_TOKENS, len(part) // _BYTES_PER_TOKEN)
+        for found in _BLOB.finditer(body):
+            length = len(found[0])
+            size -= length
+            blobs += min(_BLOB_TOKENS, length // _BYTES_PER_TOKEN)
     return size // _BYTES_PER_TOKEN + blobs + _OVERHEAD
 
 

@@ -358,7 +358,7 @@ def _make_endpoint(provider: Provider, model: str, environ: Environ) -> Endpoint
         profile=provider.profile,
         tool_format=provider.tool_format,
         key=key,
-        context=entry.context or find_context(provider.name, model),
+        context=entry.context or (None if is_local(base_url) else find_context(provider.name, model)),
         bearer=bearer,
         headers=tuple({**from_environ, **provider.fixed_headers}.items()),
         variables=provider.variables,

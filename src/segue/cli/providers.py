@@ -30,6 +30,7 @@ class Providers:
     def __init__(self, loaded: config.Config) -> None:
         self.config = loaded
         self._overrides = _provider_overrides(loaded)
+        self._local: dict[str, bool] = {}
         try:
             self.by_name: Mapping[str, Provider] = providers.catalogue(self._overrides)
         except InputError as error:
@@ -138,7 +139,10 @@ class Providers:
         if provider == EMULATED:
             return 0.0
         if price is None:
-            return prices.cost(usage, provider, model, self._overrides, local=self._is_local(provider, model))
+            name = f"{provider}/{model}"
+            if (is_at_home := self._local.get(name)) is None:
+                is_at_home = self._local[name] = self._is_local(provider, model)
+            return prices.cost(usage, provider, model, self.by_name.get(provider), local=is_at_home)
         return price.cost(
             input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
         )

@@ -6,28 +6,24 @@ Nothing is fetched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from segue.bridge.providers import catalogue
+from segue.bridge.providers import Provider
 from segue.canonical.request import Usage
 from segue.specs.prices import SOURCES, Prices, find_model
 
 
-def cost(
-    usage: Usage, provider: str, model: str, config: Mapping[str, Any] | None = None, *, local: bool = False
-) -> float | None:
-    """Return the cost in dollars; None if unknown. For custom and `local` providers only configured prices count."""
-    row = catalogue(config).get(provider)
+def cost(usage: Usage, provider: str, model: str, row: Provider | None = None, *, local: bool = False) -> float | None:
+    """Return the cost in dollars; None if unknown. For `local` providers only configured prices count."""
     configured = row.find_model(model) if row is not None else None
     if configured is not None and configured.input is not None and configured.output is not None:
         prices = Prices(configured.input, configured.output, configured.cache_read, configured.cache_write)
         return cost_by(prices, usage)
-    if local or provider not in SOURCES:
+    if local:
         return None
-    calculate = _load_calculator()
+    calculate = _load_calculator() if provider in SOURCES else None
     found = None if calculate is None else calculate(usage, SOURCES[provider], model)
     if found is not None:
         return found

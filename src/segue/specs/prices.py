@@ -24,6 +24,7 @@ SOURCES: Mapping[str, str] = {
     "azure": "azure",
     "bedrock": "aws",
 }
+_VENDORS = ("anthropic", "openai", "google", "mistral", "moonshotai", "deepseek")
 _MILLION = 1_000_000
 
 
@@ -71,12 +72,10 @@ def _load_table() -> Mapping[str, Any]:
 
 @lru_cache(maxsize=128)
 def find_model(provider: str, model: str) -> PricedModel | None:
-    """Return the row of a model of a provider in the catalogue; None if it has none."""
+    """Return the row of a model of a provider; None if it has none. A provider of one's own has the vendors' models."""
     source = SOURCES.get(provider)
-    if source is None:
-        return None
     table, name = _load_table(), model.lower()
-    for owner in (source, *table["fallbacks"].get(source, ())):
+    for owner in _VENDORS if source is None else (source, *table["fallbacks"].get(source, ())):
         for _, pattern, context, tiers, *hours in table["providers"][owner]:
             if re.search(pattern, name):
                 by_hour = ((start, end, _parse_tiers(rows)) for start, end, rows in (hours[0] if hours else ()))
