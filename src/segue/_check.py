@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segue._literals import Api, Profile
 from segue.canonical.json import parse_json_object, reject_duplicate_key
-from segue.coerce import Body, wrap_messages
+from segue.coerce import Body, choose_api, wrap_messages
 from segue.conformance import apis, check_body, profile_names
 from segue.conformance.rule import Verdict
 from segue.errors import InputError, require_string
@@ -28,7 +28,7 @@ def check(body: Body, api: Api, *, model: str | None = None, profile: Profile | 
     A body of another API raises `InputError`.
     """
     require_string(model, "model", required=False)
-    row = find_wire_or_server(api, profile, argument="api")
+    row = find_wire_or_server(choose_api(api, body, None, argument="api"), profile, argument="api")
     body = wrap_messages(body, row.name)
     value, _ = parse_json_object(body)
     reject_duplicate_key(body, row.conversation_key)

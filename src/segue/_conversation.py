@@ -32,7 +32,7 @@ from segue.canonical.json import parse_json_object, to_plain_json
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.canonical.tokens import TokenCounter, TokenEstimator, estimate_settings
 from segue.canonical.type_warmup import warm_type
-from segue.coerce import Body, Content, coerce_blocks, detect_reply_api, parse_loosely
+from segue.coerce import Body, Content, choose_api, coerce_blocks, detect_reply_api, parse_loosely
 from segue.conversion.convert import report_conflicting_results, report_dropped_model
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.target import RenderTarget
@@ -141,6 +141,8 @@ class Conversation:
     @classmethod
     def from_body(cls, body: Body, *, source: Api | None = None) -> Conversation:
         """Return a conversation that continues a request body."""
+        if source is not None:
+            source = choose_api(source, body, None, argument="source")
         value, changes = parse_loosely(body, source)
         wire = find_wire(detect_source(value) if source is None else source, argument="source")
         request = wire.parse_request(value)

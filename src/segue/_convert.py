@@ -14,7 +14,7 @@ from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json, parse_json_object, reject_duplicate_key
 from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
-from segue.coerce import Body, drop_mark, parse_loosely, wrap_messages
+from segue.coerce import Body, choose_api, drop_mark, parse_loosely, wrap_messages
 from segue.conversion.convert import ConvertJob, RenderedBody, convert_request, report_foreign_model
 from segue.conversion.sent import SentSettings, encode_fingerprint
 from segue.conversion.sessions import conversations, convert_bytes
@@ -24,9 +24,8 @@ from segue.render.reasoning_prefix import digest_transcript
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, Wire, validate_fetch
-from segue.wire.detect_body import detect_source
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, require_limits
-from segue.wire.registry import WIRES, apis_of_provider, find_wire, find_wire_or_server
+from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 
 if TYPE_CHECKING:
     from segue._stream import ReplyStream
@@ -173,8 +172,10 @@ def convert(
     require_string(tool_format, "tool_format")
     validate_fetch(fetch)
     given, changes = drop_mark(body)
+    if source is not None:
+        source = choose_api(source, given, None, argument="source")
     body = wrap_messages(given, source)
-    target_row = find_wire_or_server(_choose_api(target, body, source), profile, argument="target")
+    target_row = find_wire_or_server(choose_api(target, body, source), profile, argument="target")
     job = ConvertJob(
         target=target_row,
         source=None if source is None else find_wire(source, argument="source"),
@@ -196,17 +197,6 @@ def convert(
     if model is not None:
         report_foreign_model(model, target_row, converted.report)
     return converted
-
-
-def _choose_api(target: str, body: Body, source: Api | None) -> str:
-    """Return the API of a provider that has several: the one that the body is of."""
-    apis = apis_of_provider(target)
-    if len(apis) < 2:
-        return target
-    own = detect_source(parse_json_object(body)[0]) if source is None else find_wire(source, argument="source").name
-    if own not in apis:
-        raise InputError(f"{target} has several APIs; pass one of {', '.join(apis)}", path="target")
-    return own
 
 
 class DecodedBody(NamedTuple):

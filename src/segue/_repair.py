@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct
 from segue._convert import Body, Converted, convert
 from segue._literals import Api, Profile
 from segue.canonical.json import encode_json, encode_json_text, parse_json_object, reject_duplicate_key
-from segue.coerce import wrap_messages
+from segue.coerce import choose_api, wrap_messages
 from segue.wire.registry import find_wire
 
 _DIFF_SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
@@ -73,6 +73,7 @@ def repair(body: Body, api: Api, *, model: str | None = None, profile: Profile |
 
     `model` selects the rules if it differs from the model in the body; it is not written into the body.
     """
+    api = choose_api(api, body, None, argument="api")
     wire = find_wire(api, argument="api")
     body = wrap_messages(body, api)
     original, surrogates = parse_json_object(body)

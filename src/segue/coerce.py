@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Any, cast
 
+from segue._literals import Api
 from segue.canonical.blocks import Block, Text
 from segue.canonical.json import parse_json, parse_json_object, replace_surrogates, to_plain_json
 from segue.errors import InputError, UndetectedApiError
-from segue.wire.registry import WIRES, api_of_model, find_wire
+from segue.wire.detect_body import detect_source
+from segue.wire.registry import WIRES, api_of_model, apis_of_provider, find_wire
 
 Body = bytes | bytearray | str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A request body as JSON or as a mapping, or a bare list of its messages."""
@@ -55,6 +57,20 @@ def wrap_messages(body: Body, api: str | None) -> bytes | bytearray | str | Mapp
     objects = cast("list[dict[str, Any]]", items)
     key = _messages_key(objects) if api is None else find_wire(api, argument="source").conversation_key
     return {key: objects}
+
+
+def choose_api(name: Api, body: Body, source: str | None, *, argument: str = "target") -> Api:
+    """Return the API of a provider that has several: the one that the body is of."""
+    apis = apis_of_provider(name)
+    if len(apis) < 2:
+        return name
+    if source is None:
+        own = detect_source(parse_json_object(wrap_messages(body, None))[0])
+    else:
+        own = find_wire(source, argument="source").name
+    if own not in apis:
+        raise InputError(f"{name} has several APIs; pass one of {', '.join(apis)}", path=argument)
+    return cast("Api", own)
 
 
 def drop_mark(body: Body) -> tuple[Body, tuple[str, ...]]:
