@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from typing import Any
 import anthropic
 import httpx2
 import openai
+import psycopg
 import pytest
 
 from segue.bridge.bounds import bound_input, bound_output, estimate_input
@@ -142,6 +146,50 @@ def test_reservation_fits_all_budgets_or_none(store: EntryStore) -> None:
     assert store.settle("2", [both[0]], 4 * NANO, 1 * NANO) == [BudgetState(4 * NANO, 0)]
     assert store.reserve("3", lines("10/month"), 7 * NANO)[0] is False
     assert store.reserve("4", lines("9/total", scope="new"), 10 * NANO) == (False, [BudgetState()])
+
+
+# The tables and statements of the version before budgets.
+EARLIER_TABLES = (
+    "CREATE TABLE {0}entries (key TEXT PRIMARY KEY, value {1} NOT NULL, size BIGINT NOT NULL, used {2} NOT NULL)",
+    (
+        "CREATE TABLE {0}uses (id TEXT PRIMARY KEY, client TEXT NOT NULL, started {2} NOT NULL, lease {2} NOT NULL, "
+        "ended {2} NOT NULL, tokens BIGINT NOT NULL)"
+    ),
+)
+EARLIER_BEGIN = (
+    "INSERT INTO {0}uses (id, client, started, lease, ended, tokens) VALUES ('old', 'ada', {3}, {3} + 30, 0, 0)"
+)
+EARLIER_END = "UPDATE {0}uses SET lease = 0, ended = {3}, tokens = 7 WHERE id = 'old'"
+EARLIER_PRUNE = "DELETE FROM {0}uses WHERE client = 'ada' AND started <= {3} AND ended <= {3} AND lease <= {3}"
+
+
+def test_an_earlier_version_uses_the_store_beside_this_one(place: str) -> None:
+    if place.startswith("postgresql"):
+        server: Any = psycopg.connect(place, autocommit=True)
+        server.execute("CREATE SCHEMA segue_gateway")
+        words = ("segue_gateway.", "bytea", "double precision", "extract(epoch FROM clock_timestamp())::float")
+    else:
+        Path(place).parent.mkdir(mode=0o700)
+        server = sqlite3.connect(place, isolation_level=None)
+        Path(place).chmod(0o600)
+        server.execute(f"PRAGMA application_id = {0x53454745}")
+        server.execute("PRAGMA user_version = 2")
+        words = ("", "BLOB", "REAL", str(time.time()))
+    with closing(server):
+        for statement in EARLIER_TABLES:
+            server.execute(statement.format(*words))
+        store = open_entries(place)
+        budget = lines("10/month")
+        server.execute(EARLIER_BEGIN.format(*words))
+        seen: list[int] = []
+        assert store.begin_use(["ada"], "new", lambda _, counts: seen.append(counts.open)) is None
+        assert store.reserve("new", budget, NANO)[0]
+        server.execute(EARLIER_PRUNE.format(*words))
+        server.execute(EARLIER_END.format(*words))
+        assert store.begin_use(["ada"], "newer", lambda _, counts: seen.append(counts.tokens)) is None
+        assert seen == [1, 7]
+        assert store.settle("new", budget, NANO, NANO) == [BudgetState(NANO, 0)]
+        store.close()
 
 
 def test_reservation_of_a_killed_process_counts_as_spent(tmp_path: Path) -> None:

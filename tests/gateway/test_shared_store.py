@@ -18,6 +18,7 @@ from segue.emulator import start
 from segue.errors import InputError, StoreError
 from tests.gateway.harness import Running, running_gateway
 from tests.gateway.processes import ChatClient, Home, count_thoughts, process_exists
+from tests.gateway.test_hostile_clients import wait_until
 
 MODEL = "claude-sonnet-5"
 ROUNDS = 6
@@ -192,6 +193,7 @@ def test_store_that_is_locked_delays_but_breaks_nothing(tmp_path: Path) -> None:
             assert state(gateway) == ("failing", "segue_store_up 0")
             assert "locked by another process" in gateway.log
             other.execute("ROLLBACK")
+        wait_until(lambda: state(gateway) == ("ok", "segue_store_up 1"))
         texts = [client.send(gateway.url) for _ in range(ROUNDS - 1)]
         assert texts[-1] == "Done."
         assert state(gateway) == ("ok", "segue_store_up 1")

@@ -112,9 +112,10 @@ class Gateway:
         finally:
             self._metrics.active -= 1
             record.seconds = time.monotonic() - response.began
-            if response.is_logged:
+            if record.api or record.reason:
                 self._metrics.add_request(record)
                 self._metrics.add_findings(record.findings)
+            if response.is_logged:
                 self._log.write(record)
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, response: Response) -> None:

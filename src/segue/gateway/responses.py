@@ -15,6 +15,7 @@ from segue.gateway.limits import Denied
 from segue.gateway.request_log import RequestRecord
 from segue.wire.registry import WIRES
 
+_UNAUTHORIZED = 401
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 SendEvent: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -70,6 +71,7 @@ class Response:
 
     async def send_local(self, response: LocalResponse) -> None:
         self.is_logged = response.is_logged
+        self.record.reason = "client-key" if response.status == _UNAUTHORIZED else ""
         await self.start(
             response.status, {"content-type": response.content_type, "content-length": str(len(response.data))}
         )

@@ -124,7 +124,9 @@ class GatewayServer:
         if where is None:
             return None
         limits = EntryLimits(settings.store_size, settings.store_days * 86_400)
-        entries = SharedEntries(lambda: open_entries(where, limits), self._metrics, self._log.write_message)
+        mark = Path(self._handoff.record).with_suffix(".store") if self._handoff is not None else None
+        log = self._log.write_message
+        entries = SharedEntries(lambda: open_entries(where, limits), self._metrics, log, mark=mark)
         if self._handoff is None:
             try:
                 entries.open()
