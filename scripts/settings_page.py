@@ -34,6 +34,7 @@ from segue.cli.settings import (
     ToolSettings,
 )
 from segue.gateway.client_keys import GroupSettings
+from segue.gateway.hooks import HookSettings
 from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
 from segue.gateway.settings import GatewaySettings
@@ -166,6 +167,7 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "workers": "processes; more than one need a store",
             "routes": "which models serve which names",
             "passthrough": "requests that are passed on as they are",
+            "hooks": "webhooks that see requests and replies",
             "groups": "groups of clients, with limits that they share",
             "unknown_price": "dollars per million tokens of models without a known price; "
             "if left out, clients with budgets can't use them",
@@ -201,6 +203,15 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "pending": "calls without a result at the end",
             "orphans": "results without a call",
             "body_model": "whether the model name in a body is the model that generated its reasoning, or an alias",
+        },
+    ),
+    "[[gateway.hooks]]": (
+        HookSettings,
+        {
+            "url": "the webhook",
+            "on": "what it sees: each request before it is converted, or each reply before the client gets it",
+            "timeout": "seconds for its answer",
+            "on_failure": "what is done without a valid answer",
         },
     ),
     "[gateway.groups.NAME]": (

@@ -18,6 +18,7 @@ from segue.bridge.actions import EndResponse, Respond
 from segue.bridge.api_paths import guess_api
 from segue.bridge.bridge import Bridge
 from segue.bridge.relay import Relay
+from segue.bridge.reply_relay import ReplyRelay
 from segue.bridge.shell import AsyncShell, run_async_exchange
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, BodyMemory, DisconnectedError, read_body
@@ -27,6 +28,7 @@ from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_keys import find_keys
 from segue.gateway.control_api import ControlApi, json_response
 from segue.gateway.conversions import ConversionThreads, StepRunner
+from segue.gateway.hooks import Hooks
 from segue.gateway.host_check import HostCheck
 from segue.gateway.limits import Admission, Denied
 from segue.gateway.metrics import Metrics
@@ -67,6 +69,7 @@ class Gateway:
         refresh: Callable[[], None],
         metrics: Metrics,
         spending: Spending,
+        hooks: Hooks,
         log: RequestLog,
         memory: BodyMemory,
         conversions: ConversionThreads,
@@ -81,6 +84,7 @@ class Gateway:
         self._refresh = refresh
         self._metrics = metrics
         self._spending = spending
+        self._hooks = hooks
         self._log = log
         self._bodies = bodies
         self._memory = memory
@@ -192,6 +196,12 @@ class Gateway:
                 started = time.monotonic()
                 body = await read_body(receive, headers, share, min(_MAX_BODY, self._memory.limit))
                 response.waited += time.monotonic() - started
+                if body and self._hooks.has("request"):
+                    checked = await self._hooks.run("request", self._describe(url, response), body)
+                    if isinstance(checked, Denied):
+                        await response.send_denial(checked)
+                        return
+                    body = checked
                 steps = self._conversions.open(len(body))
                 relay = await steps.run(partial(self._bridge.open, method, url, headers, body, client=admission.client))
         except BodyError as error:
@@ -205,8 +215,8 @@ class Gateway:
             if self._bodies is not None:
                 await self._bodies.write(response.record.request_id, body, bytes(response.kept or b""))
             response.record.add_relay(relay)
-            if shell.denied is not None:
-                response.record.reason = shell.denied.reason
+            if (denied := shell.denied or response.denied) is not None:
+                response.record.reason, response.record.error = denied.reason, denied.message
             if _is_fallback(relay):
                 self._metrics.count("segue_fallbacks_total", route=response.record.route)
             if relay.usage is not None and relay.target is not None:
@@ -285,9 +295,16 @@ class Gateway:
         watcher = asyncio.create_task(_watch(relay, steps, receive, response, asyncio.current_task()))
         chunks = run_async_exchange(relay, shell, steps=steps)
         is_ended = False
+        held: list[bytes] | None = [] if isinstance(relay, ReplyRelay) and self._hooks.has("reply") else None
+        response.is_held = held is not None
+        head: Respond | None = None
         try:
             async for chunk in chunks:
-                if isinstance(chunk, Respond):
+                if isinstance(chunk, Respond) and held is not None and chunk.status < _ERROR_STATUS:
+                    head = chunk
+                elif isinstance(chunk, bytes) and held is not None and head is not None:
+                    held.append(chunk)
+                elif isinstance(chunk, Respond):
                     await response.start(chunk.status, chunk.headers)
                     if response.record.stream and chunk.status < _ERROR_STATUS:
                         response.record.first = time.monotonic() - response.began
@@ -296,13 +313,38 @@ class Gateway:
                     break
                 else:
                     await response.write(chunk)
-            await response.end()
+            if head is not None:
+                await self._send_checked(head, b"".join(held or ()), response)
+            else:
+                await response.end()
         finally:
             watcher.cancel()
             if is_ended:
                 self._drain(chunks)
             else:
                 await chunks.aclose()
+
+    async def _send_checked(self, head: Respond, data: bytes, response: Response) -> None:
+        """Send a reply that hooks have seen."""
+        is_whole = "content-length" in head.headers
+        checked = await self._hooks.run("reply", self._describe("", response), data, is_json=is_whole)
+        if isinstance(checked, Denied):
+            response.denied = checked
+            await response.send_denial(checked)
+            return
+        length = {"content-length": str(len(checked))} if is_whole else {}
+        await response.start(head.status, {**head.headers, **length})
+        await response.end(checked)
+
+    def _describe(self, url: str, response: Response) -> Mapping[str, str]:
+        """Return what hooks get to know about a request besides its body."""
+        record = response.record
+        return {
+            "request_id": record.request_id,
+            "client": record.client,
+            "group": record.group,
+            "path": url.partition("?")[0] or record.path,
+        }
 
     def _drain(self, chunks: AsyncGenerator[object, None]) -> None:
         """Read the rest of a provider's response, which is usually there already, so that its connection is kept."""
@@ -358,7 +400,7 @@ async def _watch(
             async with asyncio.timeout(_KEEP_ALIVE_SECONDS):
                 event = await receive()
         except TimeoutError:
-            if response.is_idle(_KEEP_ALIVE_SECONDS) and not steps.is_running:
+            if response.is_idle(_KEEP_ALIVE_SECONDS) and not steps.is_running and not response.is_held:
                 await response.carry_out(relay.keep_alive())
             continue
         if event["type"] == "http.disconnect" and running is not None:

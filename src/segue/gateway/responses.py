@@ -33,6 +33,10 @@ class Response:
         self._find_api = find_api
         self._is_sending = False
         self.began = self._last_write = time.monotonic()
+        self.is_held = False
+        """Whether nothing may be sent before the reply is complete."""
+        self.denied: Denied | None = None
+        """Why a complete reply was not sent."""
         self.waited = 0.0
         """The seconds in which the client was awaited."""
 

@@ -38,6 +38,7 @@ from segue.gateway.control_api import ControlApi
 from segue.gateway.conversions import ConversionThreads
 from segue.gateway.entry_store import EntryLimits
 from segue.gateway.gateway_record import GatewayRecord, write_record
+from segue.gateway.hooks import Hooks
 from segue.gateway.host_check import HostCheck
 from segue.gateway.limits import ProcessLimits
 from segue.gateway.metrics import Metrics
@@ -164,6 +165,7 @@ class GatewayServer:
             refresh=self._refresh,
             metrics=self._metrics,
             spending=self._spending,
+            hooks=Hooks(settings.hooks, self._open_client, self._log.write_message),
             log=self._log,
             memory=self._memory,
             conversions=self._conversions,

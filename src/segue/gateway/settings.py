@@ -19,6 +19,7 @@ from segue.bridge.failover import FIRST_BYTE
 from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.gateway.client_keys import NAME_PATTERN, ClientKey, GroupSettings
+from segue.gateway.hooks import HookSettings
 from segue.gateway.host_check import check_names, find_host_error
 from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
@@ -67,6 +68,7 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
     workers: Annotated[int, Meta(ge=1, le=64)] = 1
     routes: tuple[RouteSettings, ...] = ()
     passthrough: tuple[PassthroughSettings, ...] = ()
+    hooks: tuple[HookSettings, ...] = ()
     groups: Mapping[str, GroupSettings] = {}
     unknown_price: Annotated[float, Meta(ge=0)] | None = None
     budget_webhook: str | None = None
