@@ -35,6 +35,7 @@ from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.shared_entries import SharedEntries, open_entries
 from segue.gateway.shared_limits import SharedLimits
 from segue.gateway.spending import Spending
+from tests.cli.process import is_one_line_error, run
 from tests.gateway.harness import Running, model_of, running_gateway
 from tests.gateway.test_gateway import CHAT, SURFACES, get, post
 from tests.gateway.test_hostile_clients import wait_until
@@ -86,6 +87,27 @@ def test_bad_budgets_are_a_sentence(text: str, expected: str, tmp_path: Path, mo
     with pytest.raises(InputError) as refused:
         load_settings()
     assert expected in str(refused.value)
+
+
+def test_bad_options_of_a_key_are_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "segue"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text("[gateway.groups.backend]\nconcurrent = 9\n")
+    names = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    for options in (
+        ("--budget", "50/fortnight"),
+        "--budget=-5/day",
+        ("--budget", "$50/month"),
+        ("--group", "backend", "--group", "other"),
+        ("--group", "nobody"),
+    ):
+        given = (options,) if isinstance(options, str) else options
+        assert is_one_line_error(run("keys", "client", "add", "ada", *given, **names))
+    made = run("keys", "client", "add", "ada", "--group", "backend", "--budget", "50/month", **names)
+    assert made.code == 0, made.err
+    assert run("keys", "client", "list", **names).out == b"ada: $50.00 a month, group backend\n"
+    # A version before budgets reads a file without them.
+    assert b"concurrent" not in (folder / "client-keys.json").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def list_keys(*, as_json: bool) -> None:
     from segue.cli.gateway_settings import load_client_keys
 
     keys = load_client_keys()
-    rows = [{name: value for name, value in msgspec.to_builtins(key).items() if name != "hash"} for key in keys]
+    rows = [{name: getattr(key, name) for name in key.__struct_fields__ if name != "hash"} for key in keys]
     if as_json:
         streams.write(msgspec.json.encode(rows), b"\n")
         return

@@ -60,7 +60,7 @@ class Gateway:
     def __init__(
         self,
         bridge: Bridge,
-        shell: Callable[[], AsyncShell],
+        shell: Callable[[Relay, Admission], MeteredShell],
         *,
         host_check: HostCheck,
         clients: ClientAuth,
@@ -208,7 +208,7 @@ class Gateway:
             await response.send_error(error.status, str(error), retry_after=error.retry_after)
             return
         response.kept = bytearray() if self._bodies is not None else None
-        shell = MeteredShell(self._shell(), relay, admission, self._spending)
+        shell = self._shell(relay, admission)
         try:
             await self._run(relay, shell, steps, receive, response)
         finally:

@@ -25,6 +25,7 @@ from segue.bridge.failover import TargetPauses
 from segue.bridge.http_requests import HttpRequest
 from segue.bridge.listings import ModelEntry
 from segue.bridge.provider_errors import TransportError
+from segue.bridge.relay import Relay
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.conversion.sessions import conversations
 from segue.errors import InputError, ProviderError
@@ -40,7 +41,7 @@ from segue.gateway.entry_store import EntryLimits
 from segue.gateway.gateway_record import GatewayRecord, write_record
 from segue.gateway.hooks import Hooks
 from segue.gateway.host_check import HostCheck
-from segue.gateway.limits import ProcessLimits
+from segue.gateway.limits import Admission, ProcessLimits
 from segue.gateway.metrics import Metrics
 from segue.gateway.passthrough import Passthrough
 from segue.gateway.passthrough_routes import build_routes
@@ -52,12 +53,11 @@ from segue.gateway.shared_limits import SharedLimits, crosses_alert, describe_bu
 from segue.gateway.shared_metrics import SharedMetrics
 from segue.gateway.shared_pauses import SharedPauses
 from segue.gateway.shared_route import SharedRoute
-from segue.gateway.spending import Spending
+from segue.gateway.spending import MeteredShell, Spending
 from segue.gateway.workers import Supervisor, WorkerHandoff
 from segue.http_client import HttpClient
 from segue.http_server import HttpServer, bind, format_url, start_in_thread
 from segue.processes import start_time
-from segue.runtime.http_shell import HttpShell
 
 _DRAIN_SECONDS = 30
 # New objects before garbage is searched for; Python's own value is 700.
@@ -231,8 +231,9 @@ class GatewayServer:
             self._client = HttpClient()
         return self._client
 
-    def _open_shell(self) -> HttpShell:
-        return HttpShell(self._open_client(), self._entries, timeout=self._settings.timeout)
+    def _open_shell(self, relay: Relay, admission: Admission) -> MeteredShell:
+        client, timeout = self._open_client(), self._settings.timeout
+        return MeteredShell(client, self._entries, timeout, relay, admission, self._spending)
 
     async def _close(self) -> None:
         client, self._client = self._client, None

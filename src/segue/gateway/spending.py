@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from msgspec import Struct
-
-from segue.bridge import aws
 from segue.bridge.bounds import bound_input, bound_output, has_cache_markers
 from segue.bridge.driver import UpstreamError
+from segue.bridge.entries import AsyncEntries
 from segue.bridge.http_requests import HttpRequest
 from segue.bridge.provider_errors import RefusedError
 from segue.bridge.providers import Endpoint
 from segue.bridge.relay import Relay
 from segue.bridge.reply_relay import ReplyRelay
-from segue.bridge.shell import AsyncShell, AsyncUpstream
 from segue.canonical.request import Usage
 from segue.gateway.budgets import NANO
 from segue.gateway.limits import Admission, Denied
+from segue.http_client import HttpClient
+from segue.runtime.http_shell import HttpShell, HttpUpstream
 
 CostLookup: TypeAlias = Callable[[str, str, Usage], float | None]
 """Maps provider, model and usage to dollars; None where no price is known."""
@@ -33,11 +32,6 @@ DEFAULT_OUTPUT = 32_000
 # Providers keep a cached prompt for five minutes at least.
 _CACHE_SECONDS = 300.0
 _MAX_CONVERSATIONS = 10_000
-
-
-class _Cached(Struct, frozen=True):
-    tokens: int
-    at: float
 
 
 class Spending:
@@ -49,7 +43,7 @@ class Spending:
         self.cost = cost
         self._unknown_price = unknown_price
         self._clock = clock
-        self._cached: OrderedDict[tuple[str, ...], _Cached] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, ...], tuple[int, float]] = OrderedDict()
 
     def find_cost(self, provider: str, model: str, usage: Usage) -> int | None:
         """Return the cost in billionths of a dollar; None if no price is known."""
@@ -72,8 +66,8 @@ class Spending:
 
     def find_cached(self, client: str, relay: ReplyRelay, endpoint: Endpoint) -> int:
         """Return how many tokens the last request of a conversation read from the provider's cache."""
-        found = self._cached.get((client, endpoint.name, relay.opening))
-        return found.tokens if found is not None and self._clock() - found.at < _CACHE_SECONDS else 0
+        tokens, at = self._cached.get((client, endpoint.name, relay.opening), (0, 0.0))
+        return tokens if self._clock() - at < _CACHE_SECONDS else 0
 
     def settle(self, client: str, relay: Relay, spending: Sequence[tuple[Endpoint, Usage]]) -> int | None:
         """Return what the requests of a relay cost, None if no price is known; and remember what was cached."""
@@ -83,7 +77,7 @@ class Spending:
                 continue
             if usage.cache_read and isinstance(relay, ReplyRelay):
                 key = client, endpoint.name, relay.opening
-                self._cached[key] = _Cached(usage.cache_read, self._clock())
+                self._cached[key] = usage.cache_read, self._clock()
                 self._cached.move_to_end(key)
                 if len(self._cached) > _MAX_CONVERSATIONS:
                     self._cached.popitem(last=False)
@@ -92,14 +86,22 @@ class Spending:
         return total
 
 
-class MeteredShell:
-    """An `AsyncShell` that reserves what a request can cost before it is sent.
+class MeteredShell(HttpShell):
+    """The shell of one exchange. It reserves what a request can cost before it is sent.
 
     `waited` are the seconds in which it waited for providers.
     """
 
-    def __init__(self, shell: AsyncShell, relay: Relay, admission: Admission, spending: Spending) -> None:
-        self._shell = shell
+    def __init__(
+        self,
+        client: HttpClient,
+        entries: AsyncEntries,
+        timeout: float,
+        relay: Relay,
+        admission: Admission,
+        spending: Spending,
+    ) -> None:
+        super().__init__(client, entries, timeout=timeout)
         self._relay = relay
         self._admission = admission
         self._spending = spending
@@ -107,15 +109,14 @@ class MeteredShell:
         self.denied: Denied | None = None
         """Why a request was not sent."""
 
-    async def send(self, request: HttpRequest) -> AsyncUpstream:
+    async def send(self, request: HttpRequest) -> HttpUpstream:
         if self._admission.has_budgets and isinstance(self._relay, ReplyRelay):
-            denial = await self._reserve(self._relay, request)
-            if denial is not None:
-                self.denied = denial
-                raise UpstreamError(RefusedError(denial.to_error(self._relay.wire)))
+            self.denied = await self._reserve(self._relay, request)
+            if self.denied is not None:
+                raise UpstreamError(RefusedError(self.denied.to_error(self._relay.wire)))
         started = time.monotonic()
         try:
-            return _MeteredUpstream(await self._shell.send(request), self)
+            return _MeteredUpstream(await super().send(request), self)
         finally:
             self.waited += time.monotonic() - started
 
@@ -134,39 +135,21 @@ class MeteredShell:
         before = spending.settle(admission.client, relay, relay.former_spending) or 0
         return await admission.reserve(before + amount - admission.reserved)
 
-    async def authorize(self, signer: aws.CredentialSource) -> aws.Credentials:
-        return await self._shell.authorize(signer)
-
     async def sleep(self, seconds: float) -> None:
-        started = time.monotonic()
-        await self._shell.sleep(seconds)
-        self.waited += time.monotonic() - started
-
-    async def load(self, keys: Iterable[str]) -> Mapping[str, bytes]:
-        return await self._shell.load(keys)
-
-    async def save(self, entries: Mapping[str, bytes]) -> None:
-        await self._shell.save(entries)
-
-    async def delete(self, keys: Iterable[str]) -> None:
-        await self._shell.delete(keys)
+        await super().sleep(seconds)
+        self.waited += seconds
 
 
-class _MeteredUpstream:
+class _MeteredUpstream(HttpUpstream):
     """A provider's response whose time is measured."""
 
-    def __init__(self, upstream: AsyncUpstream, shell: MeteredShell) -> None:
-        self._upstream = upstream
+    def __init__(self, upstream: HttpUpstream, shell: MeteredShell) -> None:
+        super().__init__(upstream.response, upstream.timeout)
         self._metered = shell
-        self.status = upstream.status
-        self.headers = upstream.headers
 
     async def read(self) -> bytes:
         started = time.monotonic()
         try:
-            return await self._upstream.read()
+            return await super().read()
         finally:
             self._metered.waited += time.monotonic() - started
-
-    async def close(self) -> None:
-        await self._upstream.close()

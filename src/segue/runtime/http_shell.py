@@ -18,21 +18,21 @@ class HttpUpstream:
     """A provider's response. `timeout` is the longest silence in seconds."""
 
     def __init__(self, response: HttpResponse, timeout: float) -> None:
-        self._response = response
-        self._timeout = timeout
+        self.response = response
+        self.timeout = timeout
         self.status = response.status
         self.headers = response.headers
 
     async def read(self) -> bytes:
         try:
-            return await self._response.read()
+            return await self.response.read()
         except TransportError as error:
             if error.kind == "timeout":
-                raise _timeout_error(self._timeout) from None
+                raise _timeout_error(self.timeout) from None
             raise UpstreamError(error, error) from None
 
     async def close(self) -> None:
-        self._response.close()
+        self.response.close()
 
 
 class HttpShell:
