@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from msgspec import Struct
@@ -72,6 +73,7 @@ class BudgetState(Struct, frozen=True):
     held: int = 0
 
 
+@lru_cache(maxsize=1024)
 def parse_budget(text: str) -> Budget:
     """Parse `50/month`; raise `ValueError` with what is expected."""
     amount, slash, period = text.strip().partition("/")

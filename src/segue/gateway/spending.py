@@ -43,6 +43,8 @@ class Spending:
         self.cost = cost
         self._unknown_price = unknown_price
         self._clock = clock
+        self._cachers: set[tuple[str, str]] = set()
+        """The clients and targets for which there was a cache: the others need no digest of their conversations."""
         self._cached: OrderedDict[tuple[str, ...], tuple[int, float]] = OrderedDict()
 
     def find_cost(self, provider: str, model: str, usage: Usage) -> int | None:
@@ -66,6 +68,8 @@ class Spending:
 
     def find_cached(self, client: str, relay: ReplyRelay, endpoint: Endpoint) -> int:
         """Return how many tokens the last request of a conversation read from the provider's cache."""
+        if (client, endpoint.name) not in self._cachers:
+            return 0
         tokens, at = self._cached.get((client, endpoint.name, relay.opening), (0, 0.0))
         return tokens if self._clock() - at < _CACHE_SECONDS else 0
 
@@ -79,6 +83,7 @@ class Spending:
                 key = client, endpoint.name, relay.opening
                 self._cached[key] = usage.cache_read, self._clock()
                 self._cached.move_to_end(key)
+                self._cachers.add(key[:2])
                 if len(self._cached) > _MAX_CONVERSATIONS:
                     self._cached.popitem(last=False)
             cost = self.find_cost(endpoint.provider, endpoint.model, usage)
