@@ -424,6 +424,19 @@ def test_fallbacks_and_failures_settle_what_they_used(tmp_path: Path) -> None:
         )
 
 
+def test_summaries_settle_what_they_used(tmp_path: Path) -> None:
+    body = {"model": "any", "input": [{"role": "user", "content": "Hello " * 100}]}
+    usage = tmp_path / "usage.jsonl"
+    with gateway_with_budget(tmp_path, "9000/day", usage=str(usage), groups={"backend": GroupSettings()}) as gateway:
+        compacted = post(gateway, "/v1/responses/compact", body, **{"x-api-key": "key-ada"})
+        assert compacted.status_code == 200, compacted.text
+        gateway.wait_for_log("for a summary")
+        line = json.loads(usage.read_text())
+        assert line["summary"] == line["input"] + line["output"] > 0
+        assert line["cost"] == pytest.approx(line["input"] * 0.01 + line["output"] * 0.02)
+        assert wait_until_settled(gateway)["ada"]["spent"] == pytest.approx(line["cost"])
+
+
 def test_model_without_a_price_is_refused_or_has_the_stated_one(tmp_path: Path) -> None:
     with gateway_with_budget(tmp_path, "50/day", cost=lambda *_: None) as gateway:
         refused = post(gateway, "/v1/chat/completions", CHAT, **{"x-api-key": "key-ada"})
