@@ -77,6 +77,7 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "strategy": "which of several models gets a request",
             "store": "the store of conversations: a file, or a `postgresql://` URL",
             "compress": "what is done with a conversation that fills the model's context",
+            "switch_cost_above": "the tokens from which on a switch shows its price; if left out, 20000",
             "rules": 'conditions for `strategy = "rules"`',
             "providers": "providers of your own, and changes to known ones",
             "tools": "what the agent's tools may do",

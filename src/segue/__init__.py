@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from segue._rendered import Rendered
     from segue._repair import Change, Repaired, repair
     from segue._stream import ReplyStream, assemble
+    from segue._switch_cost import SwitchCost
     from segue._tools import ConvertedTools, convert_tools
     from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
     from segue.canonical.compress import CompressionResult, MessageChange
@@ -89,6 +90,7 @@ __all__ = [
     "Request",
     "SegueError",
     "StoreError",
+    "SwitchCost",
     "Text",
     "TextFormat",
     "Thinking",
@@ -128,6 +130,7 @@ _MODULES = {
     "segue._literals": "Api Profile TextFormat ToolFormat",
     "segue._repair": "Change Repaired repair",
     "segue._stream": "ReplyStream assemble",
+    "segue._switch_cost": "SwitchCost",
     "segue._tools": "ConvertedTools convert_tools",
     "segue.canonical.blocks": "Block Code Media Message Opaque Text Thinking ToolCall ToolResponse",
     "segue.canonical.compress": "CompressionResult MessageChange",

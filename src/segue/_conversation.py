@@ -13,6 +13,7 @@ from segue._conversation_state import ConversationState
 from segue._convert import build_policy
 from segue._literals import Api, Profile, ToolFormat
 from segue._rendered import Rendered, make_sent_request
+from segue._switch_cost import CostOf, Prompt, SwitchCost, cost_by_table, predict
 from segue._tools import parse_declaration
 from segue.canonical.blocks import (
     Block,
@@ -37,7 +38,7 @@ from segue.conversion.convert import report_conflicting_results, report_dropped_
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.target import RenderTarget
 from segue.errors import InputError, require_string, unknown_name_error
-from segue.models import is_other_model, parse_model, resolve_alias
+from segue.models import is_other_model, is_same_model, parse_model, resolve_alias
 from segue.render.compaction import is_compaction
 from segue.render.constraints import (
     TEXTS,
@@ -54,7 +55,7 @@ from segue.render.transcript import Transcript
 from segue.reply import map_reply, parse_reply
 from segue.wire.base import Fetch, validate_fetch
 from segue.wire.detect_body import detect_source
-from segue.wire.registry import find_wire, find_wire_or_server
+from segue.wire.registry import find_wire, find_wire_or_server, vendor_of_model
 
 # For how many targets the rendered prefix is cached.
 _MAX_CACHED_TARGETS = 3
@@ -221,6 +222,37 @@ class Conversation:
     def tokens(self) -> int:
         """The estimated number of tokens of the next request."""
         return ceil(self.state.estimate_tokens() * self.state.token_estimator.ratio())
+
+    def switch_cost(
+        self,
+        target: str,
+        *,
+        current: str | None = None,
+        ages: Mapping[str, float] | None = None,
+        cost_of: CostOf | None = None,
+    ) -> SwitchCost:
+        """Predict what a switch to `target`, a `provider/model` or a model, costs; `str` of it is a sentence.
+
+        `current` is the model to compare with, by default the one that replied last. `ages` are the seconds since the
+        last reply of each of the two, by the same names: they decide whether its cache is still there. Prices are those
+        of the table in segue, or of `cost_of`.
+        """
+        last = current or next(reversed(self.state.last_usages), None)
+        if last is None:
+            raise InputError("no model has replied yet; name one", path="current")
+        here, there = (self._predict_prompt(name, (ages or {}).get(name)) for name in (last, target))
+        if there.age is None or (there.provider != here.provider and is_same_model(there.model, here.model)):
+            # Nothing proves that the target has a cache of this conversation.
+            there = msgspec.structs.replace(there, last=None)
+        outputs = [usage.output for usage, _ in self.state.last_usages.values()]
+        return predict(here, there, cost_of or cost_by_table, output=outputs[-1] if outputs else 0)
+
+    def _predict_prompt(self, name: str, age: float | None) -> Prompt:
+        provider, slash, model = name.partition("/")
+        if not slash:
+            provider, model = vendor_of_model(name) or "", name
+        tokens, usage = self.state.predict_tokens(model)
+        return Prompt(provider, model, tokens, usage, age, is_measured=usage is not None)
 
     def pin(self, message: Message) -> Message:
         """Exclude a message from compression; return it as it is stored now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -15,7 +16,7 @@ from segue.canonical.request import Request, Usage
 from segue.canonical.tokens import TokenEstimator, estimate_message, estimate_settings
 from segue.coerce import Content, coerce_blocks, is_blocks, is_content_parts
 from segue.errors import InputError, require_string
-from segue.models import parse_model
+from segue.models import is_same_model, parse_model
 from segue.render.constraints import TEXTS
 from segue.render.transcript import Transcript
 from segue.reply import SentRequest
@@ -39,6 +40,8 @@ class ConversationState:
         """The calls that got synthetic results in the last render; None if it is marked as sent and has no reply."""
         self.sent_request: SentRequest | None = None
         """The request of the last render, also before it is sent."""
+        self.last_usages: dict[str, tuple[Usage, float]] = {}
+        """Of each model the usage of its last reply, and the estimated tokens of that request; the newest last."""
         self._counted: tuple[int, int, float] = (0, 0, 0.0)
         """The edit count of the history, and the number and the estimated tokens of the messages counted so far."""
 
@@ -78,7 +81,22 @@ class ConversationState:
     def calibrate_tokens(self, usage: Usage | None, model: str | None) -> None:
         """Calibrate the token estimate of the request with the usage that the provider reported."""
         if usage is not None and usage.input:
+            if model is not None:
+                self.last_usages.pop(model, None)
+                self.last_usages[model] = usage, self.estimate_tokens()
             self.token_estimator.calibrate(self.estimate_tokens(), usage.input, parse_model(model).family)
+
+    def predict_tokens(self, model: str) -> tuple[int, Usage | None]:
+        """Return the tokens of the next request to a model, and the usage of its last reply, if it has replied."""
+        ratio = self.token_estimator.ratio(parse_model(model).family)
+        # A provider may name the version that replied.
+        name = next((name for name in reversed(self.last_usages) if is_same_model(name, model)), None)
+        if name is None:
+            return ceil(self.estimate_tokens() * ratio), None
+        usage, estimated = self.last_usages[name]
+        # What was added since, by the ratio of this model.
+        added = (self.estimate_tokens() - estimated) * ratio
+        return max(0, usage.input + ceil(added)), usage
 
     def build_outcome(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -29,7 +30,7 @@ from segue.errors import InputError, SegueError
 from segue.runtime.checkpoint_journal import prune
 from segue.runtime.checkpoints import Checkpoints
 from segue.runtime.conversation_log import ConversationLog, InMemoryLog
-from segue.runtime.events import ConversationCompressed, ExchangeEnded
+from segue.runtime.events import ConversationCompressed, Event, ExchangeEnded, ReplyReceived
 from segue.runtime.model_limits import ModelLimits
 from segue.runtime.request_repair import COMPRESS_TO, DEFAULT_STRATEGY
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext, RoutingRule
@@ -42,6 +43,7 @@ from segue.store.conversation import StoredConversation
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from segue import SwitchCost
     from segue.emulator.models import EmulatedModels
     from segue.runtime.provider_client import ProviderClient
     from segue.runtime.toolbox import Toolbox
@@ -60,6 +62,8 @@ _TYPICAL_USAGE = Usage(input=1_000_000, output=50_000)
 _COMPRESS_ABOVE = 0.85
 # Seconds for the list of models of a server.
 _LIST_TIMEOUT = 5.0
+# From how many tokens on the price of a switch is predicted.
+_SWITCH_COST_ABOVE = 20_000
 
 
 class Agent:
@@ -101,6 +105,8 @@ class Agent:
         self.checkpoints: Checkpoints
         self._checkpoint_folder: Path
         self._client: ProviderClient
+        self._replied_at: dict[str, float] = {}
+        """When each model replied in this conversation, the newest last."""
         self._served: dict[str, str] = {}
         """The model that is used of each server that was named without one."""
         self._listed: set[str] = set()
@@ -196,7 +202,7 @@ class Agent:
         services = SessionServices(
             client=self._client,
             toolbox=self.toolbox,
-            on_event=self._on_event,
+            on_event=self._observe,
             approve=self._approve,
             subagents=self._subagents,
             sizes=self.sizes,
@@ -267,6 +273,34 @@ class Agent:
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the cost of a reply in dollars; None where no price is known."""
         return None if self.is_emulated else self.providers.cost(provider, model, usage)
+
+    def switch_cost(self, target: Endpoint) -> SwitchCost | None:
+        """Predict what the switch of the conversation to a model costs; None if it is short, or has that model."""
+        chat, last = self.log.chat, self._last_model
+        above = self.providers.config.settings.switch_cost_above
+        if last is None or last == target.name or chat.tokens < (_SWITCH_COST_ABOVE if above is None else above):
+            return None
+        ages = {name: time.monotonic() - at for name, at in self._replied_at.items()}
+        return chat.switch_cost(target.name, current=last, ages=ages, cost_of=self.providers.cost)
+
+    @property
+    def _last_model(self) -> str | None:
+        """The `provider/model` that replied last, of those whose usage is known."""
+        if self._replied_at:
+            return next(reversed(self._replied_at))
+        state = self.log.state if isinstance(self.log, StoredConversation) else None
+        if state is None or state.provider is None or state.model is None:
+            return None
+        if self.log.chat.state.predict_tokens(state.model)[1] is None:
+            return None
+        return f"{state.provider}/{state.model}"
+
+    def _observe(self, event: Event) -> None:
+        if isinstance(event, ReplyReceived) and event.task is None:
+            name = f"{event.provider}/{event.model}"
+            self._replied_at.pop(name, None)
+            self._replied_at[name] = time.monotonic()
+        self._on_event(event)
 
     def _build_route(self, log: ConversationLog | None = None) -> Route:
         """Return the route; where no model can be used, it is the last one of the conversation."""
@@ -408,6 +442,7 @@ class Agent:
         """Continue with another conversation on the same route."""
         self.route = self.session.route
         await self.session.close()
+        self._replied_at.clear()
         self.session = self._build_session(log)
 
     def new_log(self) -> ConversationLog:

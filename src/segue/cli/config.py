@@ -236,6 +236,7 @@ def _merge_settings(upper: Settings, lower: Settings) -> Settings:
         strategy=upper.strategy if upper.model_names else _first_set(upper.strategy, lower.strategy),
         store=_first_set(upper.store, lower.store),
         compress=_first_set(upper.compress, lower.compress),
+        switch_cost_above=_first_set(upper.switch_cost_above, lower.switch_cost_above),
         rules=upper.rules or lower.rules,
         providers=_merge_providers(upper.providers, lower.providers),
         tools=_merge_tools(upper.tools, lower.tools),

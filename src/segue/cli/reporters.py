@@ -13,6 +13,7 @@ from typing import Protocol
 import click
 import msgspec
 
+from segue._switch_cost import SwitchCost
 from segue.canonical.request import Finish, Usage, UsageSum
 from segue.cli import streams
 from segue.errors import ProviderError, SegueError
@@ -30,13 +31,17 @@ JSON_VERSION = 1
 
 
 class RunStarted(msgspec.Struct, frozen=True, kw_only=True, tag=events.name_event):
-    """The first line of `--jsonl`: the model, why it was chosen, and the id of the conversation, if it is stored."""
+    """The first line of `--jsonl`: the model, why it was chosen, and the id of the conversation, if it is stored.
+
+    `switch_cost` is the price of a switch from another model, in a conversation that is long enough for one.
+    """
 
     version: int = JSON_VERSION
     model: str
     why: str
     conversation: str | None
     emulated: bool = False
+    switch_cost: SwitchCost | None = None
 
 
 class CallOutcome(msgspec.Struct, frozen=True):
@@ -68,6 +73,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     cost: float | None
     seconds: float
+    switch_cost: SwitchCost | None = None
 
 
 class Reporter(Protocol):
@@ -136,6 +142,8 @@ class TextReporter:
         suffix = f"; conversation {started.conversation}" if started.conversation else ""
         why = f" ({started.why})" if started.why else ""
         self._print_message(f"{started.model}{why}{suffix}")
+        if started.switch_cost is not None:
+            self._print_message(str(started.switch_cost))
         from segue.cli.model_choice import EMULATED_NOTE
 
         if self._quiet and started.emulated and started.why != "emulated":
@@ -284,5 +292,6 @@ class JsonReporter:
             usage=ended.usage,
             cost=totals.sum.cost,
             seconds=round(ended.seconds, 3),
+            switch_cost=started.switch_cost,
         )
         streams.write(msgspec.json.encode(result), b"\n")

@@ -227,6 +227,7 @@ class Settings(Struct, frozen=True):
     strategy: RoutingStrategy | None = None
     store: NonEmptyText | None = None
     compress: CompressionStrategy | None = None
+    switch_cost_above: Annotated[int, Meta(ge=0)] | None = None
     rules: tuple[RoutingRuleSettings, ...] = ()
     providers: Mapping[str, ProviderSettings] = {}
     tools: ToolSettings = ToolSettings()

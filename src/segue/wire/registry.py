@@ -178,6 +178,13 @@ def api_of_model(model: str) -> str | None:
     return api_of_family(family_of_model(model))
 
 
+def vendor_of_model(model: str) -> str | None:
+    """Return the provider of the catalogue that makes this model; None for an unknown vendor."""
+    api = api_of_model(model)
+    rows = providers_by_name().items()
+    return next((name for name, row in rows if row["api"] == api and "profile" not in row), None) if api else None
+
+
 class Format(Struct, frozen=True):
     """A row of the registry, as users see it. `on` is the wire that a dialect is a variant of.
 

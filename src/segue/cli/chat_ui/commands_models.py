@@ -123,9 +123,12 @@ def _switch_route(chat: Chat, route: Route) -> None:
     previous = chat.endpoint
     chat.session.set_route(route)
     endpoint = chat.endpoint
+    cost = chat.agent.switch_cost(endpoint)
     meanwhile = f"; the current reply and its tools stay with {previous.name}" if chat.is_busy else ""
     others = f", {_route_kind(route)} of {len(route.endpoints)}" if len(route.endpoints) > 1 else ""
     chat.print_line(f"→ {endpoint.name}{others} from the next request{meanwhile}", "class:mark")
+    if cost is not None:
+        chat.print_line(f"  {cost}", "class:dim")
     if previous.tool_format != _AUTO and endpoint.tool_format == _AUTO:
         chat.print_line("  tool format reset to auto")
 
