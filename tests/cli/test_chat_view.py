@@ -14,7 +14,7 @@ from segue.canonical.request import Usage
 from segue.cli.chat_ui.approvals import format_choices, format_question, parse_answer
 from segue.cli.chat_ui.event_view import EventView
 from segue.cli.chat_ui.formatter import MarkdownFormatter
-from segue.cli.chat_ui.styles import Row, display_width, format_table, rows_to_text, truncate, wrap
+from segue.cli.chat_ui.styles import Row, display_width, format_help, format_table, rows_to_text, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals, format_footer
 from segue.runtime import events
 from segue.runtime.tool_types import AllowRules, ApprovalDecision, ApprovalRequest, ApprovalScope, Denial
@@ -259,7 +259,8 @@ def test_parallel_calls_are_printed_in_call_order():
     assert page.text == ""
     assert "✓ grep  2 lines, 1.5 s" in page.live
     page.handle(ended("1", "error", "exit code 2\nmore"))
-    assert page.text.splitlines() == ["  ✗ shell  make  1.5 s", "    exit code 2", "  ✓ grep  2 lines, 1.5 s"]
+    shell = ["  ✗ shell  make  1.5 s", "    exit code 2", "    more"]
+    assert page.text.splitlines() == [*shell, "  ✓ grep  2 lines, 1.5 s", "    a", "    b"]
     page.handle(ended("3", "cancelled"))
     assert page.text.splitlines()[-1] == "  – glob  cancelled"
     assert page.live == ""
@@ -273,7 +274,83 @@ def test_subagent_calls_are_nested():
     page.handle(ended("1", task="t"))
     assert page.text == ""
     page.handle(ended("t"))
-    assert page.text.splitlines() == ["  ✓ task  look  1.5 s", "    ✓ grep  port  1.5 s"]
+    assert page.text.splitlines() == ["  ✓ task  look  1.5 s", "    ✓ grep  port  1.5 s", "      ok", "    ok"]
+
+
+def test_first_and_last_lines_of_an_output_are_shown_and_a_key_shows_all():
+    lines = [f"line {number}" for number in range(1, 31)]
+    page = Page().handle(events.ExchangeStarted(text="go"), queued("1"), events.CallStarted(id="1", tool="shell"))
+    page.handle(ended("1", text="\n".join(lines)), queued("2"), events.CallStarted(id="2", tool="shell"))
+    page.handle(ended("2", "error", "exit code 1\n" + "\n".join(lines)))
+    shown = [line.strip() for line in page.text.splitlines()]
+    first, second = shown.index("line 1"), shown.index("exit code 1")
+    assert shown[first : first + 6] == [*lines[:3], "… 25 more lines, Ctrl-O shows all", *lines[-2:]]
+    assert shown[second + 1 :] == [*lines[:10], "… 15 more lines, Ctrl-O shows all", *lines[-5:]]
+    before = len(page.text)
+    assert page.view.print_outputs()
+    assert [line.strip() for line in page.text[before:].splitlines()].count("line 15") == 2
+    page.handle(events.ExchangeStarted(text="again"))
+    assert not page.view.print_outputs()
+
+
+def test_no_line_is_hidden_for_a_line_that_says_so():
+    for count in (1, 5, 6):
+        page = Page().handle(queued("1"), events.CallStarted(id="1", tool="shell"))
+        page.handle(ended("1", text="\n".join(f"line {number}" for number in range(count))))
+        assert page.text.count("line ") == count
+        assert "more line" not in page.text
+
+
+def test_reasoning_and_a_chosen_switch_are_told_once():
+    page = Page().handle(events.ExchangeStarted(text="go"))
+    for _ in range(3):
+        page.handle(
+            events.ReasoningDelta(text="Hm."),
+            events.TextDelta(text="So.\n"),
+            events.ReplyReceived(**MODEL, finish="stop", text="", calls=0, seconds=1.0),
+        )
+    assert page.text.count("thought") == 1
+    page.handle(events.ExchangeStarted(text="more"), events.ReasoningDelta(text="Hm."), events.TextDelta(text="So."))
+    assert page.text.count("thought") == 2
+    page.handle(events.ModelSwitched(provider="a", model="b", why="chosen"))
+    assert "switched" not in page.text
+    page.handle(events.ModelSwitched(provider="a", model="b", why="the one before failed"))
+    assert "switched to a/b (the one before failed)" in page.text
+
+
+def test_file_in_a_message_is_a_card():
+    text = "Look at @a.txt\na.txt:\n````\nx\n```\ny\n````\nb.txt:\n```\nz\n```"
+    page = Page().handle(events.ExchangeStarted(text=text))
+    assert page.text.splitlines() == ["❯ Look at @a.txt", "  ▤ a.txt  3 lines", "  ▤ b.txt  1 line"]
+    assert Page().handle(events.ExchangeStarted(text="a.txt:\n```\nx\n```")).text == "  ▤ a.txt  1 line\n"
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_cells_of_tables_wrap(width: int):
+    words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+    rows = rows_to_text(
+        format_text([f"| name | text |\n|---|---|\n| a | {words} |\n| b | short |\n"], width)
+    ).splitlines()
+    assert " ".join(" ".join(row.partition("│")[2].split()) for row in rows[2:-1]).split() == words.split()
+    assert max(map(display_width, rows)) <= width
+    assert not any("…" in row for row in rows)
+
+
+def test_code_fences_are_drawn():
+    assert rows_to_text(format_text(["```python\nx = 1\n```\nend\n"])).splitlines() == [
+        "┌ python",
+        "│ x = 1",
+        "└",
+        "end",
+    ]
+
+
+@pytest.mark.parametrize("width", [30, 60, 100])
+def test_help_keeps_every_word(width: int):
+    rows = [("/model [PROVIDER/MODEL]", "show or switch the model " * 3), ("Ctrl-T", "show or hide")]
+    formatted = rows_to_text(format_help(rows, width))
+    assert formatted.split() == " ".join(f"{name} {text}" for name, text in rows).split()
+    assert max(map(display_width, formatted.splitlines())) <= width
 
 
 def test_many_calls_leave_room_for_the_input():

@@ -1,7 +1,7 @@
 """Files in a prompt: attached with `-a FILE`, or named in the text as `@FILE`.
 
-Pictures and PDF files become media blocks, text files are quoted in a fence. A word that starts with `@` and names no
-file is left as it is.
+Pictures and PDF files become media blocks, text files are quoted in a fence. A word that starts with `@` is left as it
+is, unless it looks like the name of a file: then a missing file is an error.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ _MAX_TEXT = 1 << 20
 _KINDS = "pictures (PNG, JPEG, GIF, WebP), PDF files and UTF-8 text can be attached"
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
 _PUNCTUATION = ".,;:!?)]}'\""
+# With the extension of a common file type.
+_FILE_NAME = re.compile(
+    r"[\w./~ -]+\.(?:c|cfg|cpp|css|csv|diff|gif|go|html?|ini|ipynb|java|jpe?g|js|json|jsonl|log|md|patch|pdf|png|py|rb"
+    r"|rs|rst|sh|sql|svg|toml|tsx?|txt|webp|xml|ya?ml)"
+)
 _TICKS = re.compile("`{3,}")
 
 
@@ -49,6 +54,10 @@ def find_mentions(prompt: str, folder: Path) -> dict[Path, str]:
             if name and _is_file(file):
                 files[file] = name
                 break
+        else:
+            name = quoted or word.rstrip(_PUNCTUATION)
+            if _FILE_NAME.fullmatch(name) and not (folder / Path(name).expanduser()).exists():
+                raise BadInputError(f"there is no file {name}; write it without @ if it is no file")
     return files
 
 

@@ -27,8 +27,11 @@ def locate(*, trusting: bool = False) -> str:
 
 
 def exists(location: str | None = None, *, trusting: bool = False) -> bool:
-    """Return whether the store exists, by default that of the configuration; never creates it."""
-    from segue.errors import StoreError
+    """Return whether the store exists, by default that of the configuration; never creates it.
+
+    `InputError` if `SEGUE_STORE` is a file in a folder that does not exist.
+    """
+    from segue.errors import InputError, StoreError
     from segue.store import resolve_file
 
     file = resolve_file(location or locate(trusting=trusting))
@@ -37,6 +40,8 @@ def exists(location: str | None = None, *, trusting: bool = False) -> bool:
     try:
         file.stat()
     except (FileNotFoundError, NotADirectoryError):
+        if os.environ.get("SEGUE_STORE") and not file.parent.is_dir():
+            raise InputError(f"there is no folder {file.parent}", path="SEGUE_STORE") from None
         return False
     except OSError as error:
         raise StoreError(f"{file} can't be used: {streams.format_os_error(error)}", cause="refused") from None
@@ -85,7 +90,7 @@ def connect(
     ignored = next((file.path for file in files if "store" in file.ignored), None)
     if ignored is not None and not quiet and not os.environ.get("SEGUE_STORE"):
         streams.print_message(f"{ignored} is not trusted: its store setting is ignored; run segue trust to trust it")
-    if not create and not exists(location):
+    if not exists(location) and not create:
         raise InputError(f"no stored conversations: {display_location(location)} does not exist")
     with open_store(location) as store:
         yield store

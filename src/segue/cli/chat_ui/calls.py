@@ -29,8 +29,8 @@ _OUTCOME_TEXT: dict[Outcome, str] = {
 }
 _INDENT = "  "
 _MAX_NAME = 28
-_MAX_RESULT_LINES = 8
-"""The number of result rows shown."""
+_SHOWN = {"complete": (3, 2), "error": (10, 5), "timed-out": (10, 5)}
+"""The first and the last lines of a result that are shown, by its outcome; of a failure more."""
 
 
 class _Call:
@@ -56,6 +56,8 @@ class CallList:
         self._calls: list[_Call] = []
         self._by_id: dict[tuple[str | None, str], _Call] = {}
         self._tasks: dict[str, _Call] = {}
+        self._finished: list[_Call] = []
+        """The finished calls since `forget_finished`."""
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -93,11 +95,19 @@ class CallList:
         """Remove and return the rows of finished calls, up to the first unfinished one."""
         rows: list[Row] = []
         while self._calls and (include_running or self._calls[0].is_finished()):
-            rows += _call_rows(self._calls.pop(0), width, 0.0, full=full)
+            self._finished.append(self._calls.pop(0))
+            rows += _call_rows(self._finished[-1], width, 0.0, full=full)
         if not self._calls:
             self._by_id.clear()
             self._tasks.clear()
         return rows
+
+    def forget_finished(self) -> None:
+        self._finished.clear()
+
+    def finished_rows(self, width: int) -> list[Row]:
+        """Return the finished calls with all that they printed."""
+        return [row for call in self._finished for row in _call_rows(call, width, 0.0, full=True)]
 
     def rows(self, width: int, height: int, now: float) -> list[Row]:
         """Return the current rows of all calls, at most `height`."""
@@ -124,10 +134,10 @@ def _running_rows(call: _Call, width: int, now: float, depth: int = 1) -> Iterat
 
 
 def _call_rows(call: _Call, width: int, now: float, depth: int = 1, *, full: bool = False) -> list[Row]:
-    rows = [_call_row(call, width, now, depth), *_result_rows(call, width, depth, full=full)]
+    rows = [_call_row(call, width, now, depth)]
     for child in call.children:
         rows += _call_rows(child, width, now, depth + 1, full=full)
-    return rows
+    return [*rows, *_result_rows(call, width, depth, full=full)]
 
 
 def _call_row(call: _Call, width: int, now: float, depth: int) -> Row:
@@ -160,21 +170,23 @@ def _format_state(call: _Call, now: float) -> str:
 
 
 def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
-    """Return the first line of an error, wrapped; with `full` the beginning of any result."""
+    """Return the first and last lines of a result; all with `full`. The first line of a failure is wrapped."""
     if call.ended is None:
         return []
-    indent = _INDENT * depth + "  "
-    lines = [line for line in sanitize(call.ended.text).expandtabs(4).split("\n") if line.strip()]
-    if full:
-        rest = len(lines) - _MAX_RESULT_LINES
-        rows: list[Row] = [
-            [("", indent), ("class:dim", truncate(line, width - len(indent)))] for line in lines[:_MAX_RESULT_LINES]
-        ]
-        return [*rows, [("", indent), ("class:dim", f"… {format_count(rest, 'more line')}")]] if rest > 0 else rows
-    if call.ended.outcome not in ("error", "denied") or not lines:
-        return []
-    reason = shorten_paths(lines[0].strip().removeprefix("denied: "), width - len(indent))
-    return wrap(reason, width, _MARKS[call.ended.outcome][1], indent=indent)[:_MAX_RESULT_LINES]
+    indent, outcome = _INDENT * depth + "  ", call.ended.outcome
+    lines = [line.rstrip() for line in sanitize(call.ended.text).expandtabs(4).strip("\n").split("\n")]
+    rows: list[Row] = []
+    if outcome in ("error", "denied") and lines[0]:
+        reason = shorten_paths(lines.pop(0).strip().removeprefix("denied: "), width - len(indent))
+        rows = wrap(reason, width, _MARKS[outcome][1], indent=indent)
+    if not full and outcome not in _SHOWN:
+        return rows
+    first, last = _SHOWN.get(outcome, (0, 0))
+    hidden = 0 if full else len(lines) - first - last
+    # A line that says that one line is hidden takes the place of that line.
+    if hidden > 1:
+        lines[first : len(lines) - last] = [f"… {format_count(hidden, 'more line')}, Ctrl-O shows all"]
+    return [*rows, *([("", indent), ("class:dim", truncate(line, width - len(indent)))] for line in lines if line)]
 
 
 def _summarise_arguments(arguments: object) -> str:

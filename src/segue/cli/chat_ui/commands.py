@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from segue.canonical.tokens import estimate_settings
 from segue.cli.chat_ui import commands_conversation, commands_models, commands_permissions
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.styles import Row, format_table, truncate, wrap
+from segue.cli.chat_ui.styles import Row, format_help, format_table, truncate, wrap
 from segue.cli.chat_ui.usage import cache_hit_percent
 from segue.cli.prompt_files import list_prompt_files
 from segue.errors import InputError, SegueError
@@ -48,6 +48,7 @@ _KEY_HELP = {
     "Ctrl-V": "attach the picture on the clipboard",
     "Shift-Tab": "switch the mode: ask, accept edits, plan (read-only)",
     "Ctrl-T": "show or hide the last reasoning",
+    "Ctrl-O": "show all that the tools of the last turn printed",
     "Ctrl-C": "cancel the turn, or clear the line; twice: exit",
     "Ctrl-D": "exit",
 }
@@ -55,12 +56,12 @@ _KEY_HELP = {
 
 async def _help(chat: Chat, arguments: str) -> None:
     commands = COMMANDS.values() if not arguments else [find(arguments.removeprefix("/"))]
-    rows = format_table([(command.usage, command.description) for command in commands], ("class:name", ""), chat.width)
+    rows = format_help([(command.usage, command.description) for command in commands], chat.width)
     if not arguments:
         prompts = list_prompt_files(chat.folder).values()
-        own = [(f"/{prompt.name}", truncate(sanitize_line(prompt.description), 60)) for prompt in prompts]
-        rows += [[], *format_table(own, ("class:name", ""), chat.width)] if own else []
-        rows += [[], *format_table(list(_KEY_HELP.items()), ("class:name", ""), chat.width)]
+        own = [(f"/{prompt.name}", sanitize_line(prompt.description)) for prompt in prompts]
+        rows += [[], *format_help(own, chat.width)] if own else []
+        rows += [[], *format_help(list(_KEY_HELP.items()), chat.width)]
     chat.print_rows([[], *rows, []])
 
 

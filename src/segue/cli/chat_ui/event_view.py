@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import assert_never
@@ -37,6 +38,8 @@ _USER_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 _REASONING_MARK = "✻"
 _RECAP_MARKS = {"complete": ("✓", "class:ok"), "error": ("✗", "class:bad"), "denied": ("✗", "class:warn")}
 _OTHER_MARK = ("–", "class:warn")
+# A file as `attachments.quote_text` adds it to a message.
+_FILE = re.compile(r"^(?P<name>[^\n]+):\n(?P<fence>`{3,})\n(?P<text>.*?)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
 _MAX_RECAP_ROWS = 40
 _MAX_REASONING = 200_000
 """The maximum number of reasoning characters kept for display."""
@@ -67,6 +70,8 @@ class EventView:
         self._calls = CallList()
         self._in_text = False
         self._reasoning_since: float | None = None
+        self._has_thought = False
+        """Whether the reasoning of this exchange was mentioned: once is enough."""
         self._open_request: tuple[str, float] | None = None
         self._has_rows = False
         self._gap = 0
@@ -81,6 +86,8 @@ class EventView:
         match event:
             case ExchangeStarted():
                 self._calls.take_finished(self._width(), include_running=True)
+                self._calls.forget_finished()
+                self._has_thought = False
                 self._open_request = "", self._clock()
                 self.print_rows([[], *_format_user_message(event.text, self._width())])
             case RequestSent():
@@ -106,6 +113,12 @@ class EventView:
             case _:  # pragma: no cover
                 assert_never(event)
 
+    def print_outputs(self) -> bool:
+        """Print all that the finished calls of this exchange printed; return False if there is nothing."""
+        rows = self._calls.finished_rows(self._width())
+        self.print_rows([[], *rows, []])
+        return bool(rows)
+
     def print_rows(self, rows: Sequence[Row], *, exact: bool = False) -> None:
         """Print rows above the live part. Empty rows are printed only before the next row with text.
 
@@ -129,6 +142,9 @@ class EventView:
             case RetryScheduled():
                 delay = f"in {format_duration(event.seconds)}" if event.seconds else "at once"
                 self._print_line(f"{_model_name(event)}: {event.why}; retrying {delay}", "class:warn")
+            case ModelSwitched(why="chosen"):
+                # The command that chose it said so.
+                pass
             case ModelSwitched():
                 self._print_line(f"→ switched to {_model_name(event)} ({event.why})", "class:mark")
             case StreamBroken():
@@ -187,6 +203,9 @@ class EventView:
         if self._reasoning_since is not None:
             span = self._clock() - self._reasoning_since
             self._reasoning_since = None
+            if self._has_thought:
+                return
+            self._has_thought = True
             label = f"thought for {format_duration(span)}" if span >= 0.1 else "thought"
             self.print_rows([[], [("class:dim", f"{_REASONING_MARK} {label}  {self._reasoning_hint}".rstrip())], []])
 
@@ -266,10 +285,19 @@ class EventView:
 
 
 def _format_user_message(text: str, width: int) -> list[Row]:
-    """Return the rows of a user message."""
-    rows = wrap(sanitize(text).strip("\n"), width, "class:user", indent="  ", first_indent=_USER_MARK)
-    rows[0][0] = "class:mark", _USER_MARK
-    return rows
+    """Return the rows of a user message; a file in it as a card."""
+    cards: list[Row] = []
+
+    def take_card(file: re.Match[str]) -> str:
+        size = format_count(file["text"].count("\n") + 1, "line")
+        cards.append([("", "  "), ("class:dim", truncate(f"▤ {sanitize_line(file['name'])}  {size}", width - 2))])
+        return ""
+
+    text = _FILE.sub(take_card, sanitize(text)).strip("\n")
+    rows = wrap(text, width, "class:user", indent="  ", first_indent=_USER_MARK) if text or not cards else []
+    if rows:
+        rows[0][0] = "class:mark", _USER_MARK
+    return [*rows, *cards]
 
 
 def _model_name(event: RequestSent | RetryScheduled | ModelSwitched | StreamBroken) -> str:

@@ -76,7 +76,7 @@ class MarkdownFormatter:
         if not self._line:
             return table
         if self._is_verbatim():
-            return [*table, [("class:block", self._line)]]
+            return [*table, [("class:rule", "│ " if self._fence else ""), ("class:block", self._line)]]
         return [*table, *(row for row, _ in self._layout()[0])]
 
     # ------------------------------------------------------------------------------------------------------------ lines
@@ -111,12 +111,13 @@ class MarkdownFormatter:
         if self._fence:
             if mark and mark[1].startswith(self._fence) and not line.strip(" `~"):
                 self._fence = ""
-                return [("class:dim", line)]
-            return self._colors.color_line(line)
+                return [("class:rule", "└")]
+            return [("class:rule", "│ "), *self._colors.color_line(line)]
         if mark:
             self._fence = mark[1]
-            self._colors = CodeColors(line[mark.end() :].strip().partition(" ")[0])
-            return [("class:dim", line)]
+            language = line[mark.end() :].strip().partition(" ")[0]
+            self._colors = CodeColors(language)
+            return [("class:rule", f"┌ {language}".rstrip())]
         return [("", line)]
 
     def _take_finished(self) -> list[Row]:

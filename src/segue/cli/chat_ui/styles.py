@@ -75,6 +75,16 @@ def wrap(text: str, width: int, style: str = "", *, indent: str = "", first_inde
     return rows
 
 
+def wrap_cell(text: str, width: int) -> list[str]:
+    """Wrap a text at blanks, to columns of any width."""
+    lines: list[str] = []
+    while True:
+        part, text = _break_line(text, max(1, width))
+        lines.append(part)
+        if not text:
+            return lines
+
+
 def _break_line(line: str, width: int) -> tuple[str, str]:
     """Return the part of a line that fits, and the rest."""
     if display_width(line) <= width:
@@ -96,3 +106,22 @@ def _break_line(line: str, width: int) -> tuple[str, str]:
 def format_table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, *, indent: str = "  ") -> list[Row]:
     """Align the columns of rows; what does not fit is truncated."""
     return table.format_table([table.Column(style=style) for style in styles], rows, width, indent=indent)
+
+
+def format_help(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> list[Row]:
+    """Return names with their descriptions, which are wrapped beside the names, or below them where it is narrow."""
+    column = max((display_width(name) for name, _ in rows), default=0)
+    if (beside := width - len(indent) - column - 2) < 30:
+        below = indent * 2
+        return [
+            row
+            for name, text in rows
+            for row in ([("", indent), ("class:name", name)], *wrap(text, width, indent=below))
+        ]
+    formatted: list[Row] = []
+    for name, text in rows:
+        first, *others = wrap_cell(text, beside)
+        padding = " " * (column - display_width(name) + 2)
+        formatted.append([("", indent), ("class:name", name), ("", padding + first)])
+        formatted += [[("", indent + " " * (column + 2) + line)] for line in others]
+    return formatted

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 
-from segue.cli.chat_ui.styles import Row, display_width, truncate
+from segue.cli.chat_ui.styles import Row, display_width, wrap_cell
 
 _DELIMITER = re.compile(r"\|?\s*:?-{1,}:?\s*(\|\s*:?-{1,}:?\s*)*\|?\s*")
 _CELL = re.compile(r"(?<!\\)\|")
@@ -15,7 +16,7 @@ _MIN_COLUMN = 3
 def format_markdown_table(lines: list[str], width: int) -> list[Row]:
     """Return the lines of a table with aligned columns; lines that are not a table are returned as they are.
 
-    Columns are narrowed to the width; a cell that does not fit is truncated.
+    Columns are narrowed to the width; a cell that does not fit is wrapped.
     """
     if len(lines) < 2 or not _DELIMITER.fullmatch(lines[1].strip()):
         return [[("", line)] for line in lines]
@@ -25,8 +26,10 @@ def format_markdown_table(lines: list[str], width: int) -> list[Row]:
     widths = _column_widths(rows, width)
     aligned = [_alignment(cell) for cell in [*delimiter, *[""] * count][:count]]
     rule: Row = [("class:rule", "─┼─".join("─" * column for column in widths))]
-    formatted = [_format_row(cells, widths, aligned, "class:bold" if not at else "") for at, cells in enumerate(rows)]
-    return [formatted[0], rule, *formatted[1:]]
+    head_rows, *body_rows = [
+        _format_rows(cells, widths, aligned, "" if at else "class:bold") for at, cells in enumerate(rows)
+    ]
+    return [*head_rows, rule, *(row for cells in body_rows for row in cells)]
 
 
 def _split_cells(line: str) -> list[str]:
@@ -50,10 +53,15 @@ def _column_widths(rows: list[list[str]], width: int) -> list[int]:
     return widths
 
 
+def _format_rows(cells: list[str], widths: list[int], aligned: list[str], style: str) -> list[Row]:
+    """Return the rows of a table's row: as many as its longest cell has lines."""
+    lines = [wrap_cell(cell, column) for cell, column in zip(cells, widths, strict=True)]
+    return [_format_row(list(row), widths, aligned, style) for row in zip_longest(*lines, fillvalue="")]
+
+
 def _format_row(cells: list[str], widths: list[int], aligned: list[str], style: str) -> Row:
     row: Row = []
-    for at, (cell, column) in enumerate(zip(cells, widths, strict=True)):
-        text = truncate(cell, column)
+    for at, (text, column) in enumerate(zip(cells, widths, strict=True)):
         blank = column - display_width(text)
         left = blank if aligned[at] == "right" else blank // 2 if aligned[at] == "center" else 0
         last = at == len(widths) - 1

@@ -197,6 +197,11 @@ class TerminalUI:
         if self._answer is not None and self._question_shown and not self._answer.done() and self.reply.text.strip():
             self._answer.set_result(self.reply.text)
 
+    def print_outputs(self) -> None:
+        """Print all that the tools of the last turn printed."""
+        if not self.view.print_outputs():
+            self.hint = "no tool has printed anything yet"
+
     def toggle_reasoning(self) -> None:
         """Show or hide the last reasoning."""
         self.view.shows_reasoning = not self.view.shows_reasoning
@@ -325,6 +330,7 @@ def _make_bindings(terminal: TerminalUI, handler: InputHandler) -> KeyBindings:
     keys.add(Keys.SIGINT)(actions.interrupt)
     keys.add("c-d", eager=True)(actions.leave)
     keys.add("c-t", eager=True)(actions.toggle_reasoning)
+    keys.add("c-o", eager=True)(actions.print_outputs)
     keys.add("c-l")(actions.clear)
     keys.add("c-v", filter=~asking)(actions.paste_picture)
     keys.add(Keys.BracketedPaste, filter=~asking)(actions.paste)
@@ -400,6 +406,9 @@ class _KeyActions:
 
     def toggle_reasoning(self, event: KeyPressEvent) -> None:
         self._terminal.toggle_reasoning()
+
+    def print_outputs(self, event: KeyPressEvent) -> None:
+        self._terminal.print_outputs()
 
     def cycle_mode(self, event: KeyPressEvent) -> None:
         self._handler.cycle_mode()

@@ -221,6 +221,9 @@ def _find_commands(question: str) -> Iterator[tuple[Role, dict[str, str]]]:
         matches = list(re.finditer(pattern, hidden, re.IGNORECASE))
         for match in matches:
             values = {key: restore(value) for key, value in match.groupdict().items() if value is not None}
+            if "path" in values:
+                # `@FILE` names a file in many clients.
+                values["path"] = values["path"].removeprefix("@") or values["path"]
             is_folder = role == "read" and values["path"].endswith("/")
             yield "list" if is_folder else role, values
         if matches:
