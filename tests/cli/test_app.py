@@ -98,6 +98,7 @@ STARTS = {
     "undo": (2, "{id} --dry-run", b""),
     "export": (0, "{id} --format anthropic", b""),
     "import": (2, "--from anthropic", b"[]"),
+    "brief": (0, "{id} --full", b""),
     "compress": (0, "{id} --strategy dense --budget 90000 --json", b""),
     "diag": (0, "{id}", b""),
     "corpus": (2, "stats missing", b""),

@@ -198,7 +198,7 @@ def test_surplus_command_arguments_are_an_error(command: Command):
 
 def test_a_model_is_one_word(pipe: Pipe):
     output = pipe.text("/model kimi/kimi-k2.6 extra", "/model", "/new words", "hello")
-    assert "too many arguments: 'kimi/kimi-k2.6 extra'; usage: /model [PROVIDER/MODEL]" in output
+    assert "too many arguments: 'kimi/kimi-k2.6 extra'; usage: /model PROVIDER/MODEL [--brief]" in output
     assert f"{CLAUDE}, API anthropic" in output
     assert "usage: /new" in output
     assert not pipe.kimi.requests

@@ -77,6 +77,7 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
         "log": CommandRow("log", "List, show, search and delete them"),
         "export": CommandRow("export", "Export one, for people or for an API"),
         "import": CommandRow("import_", "Store one from a file"),
+        "brief": CommandRow("brief", "Print a hand-over for a fresh start"),
         "compress": CommandRow("compress", "Compress one to a token budget"),
         "corpus": CommandRow("corpus", "Convert and check many as training rows"),
         "diag": CommandRow("diag", "Show a request, and the cause of each finding"),

@@ -9,17 +9,22 @@ import msgspec
 
 from segue.bridge.providers import NO_MODEL, Endpoint
 from segue.canonical.request import Options
+from segue.cli.brief import EMPTY
 from segue.cli.chat_ui.command import Command, Suggestion
+from segue.cli.chat_ui.line_ui import LineUI
 from segue.cli.chat_ui.styles import Row, format_table
 from segue.cli.request_options import NAMES, describe_options, parse_options, parse_value
 from segue.errors import InputError
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route
+from segue.view.brief import make_brief
 from segue.view.format import format_short
+from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from segue.cli.chat_ui.chat import Chat
 
 _AUTO, _DEFAULT = "auto", "default"
+_BRIEF = " --brief"
 _ROUTES: dict[str, Callable[[Sequence[Endpoint]], Route]] = {
     "fixed": lambda endpoints: Fixed(endpoints[0]),
     "failover": Failover,
@@ -55,7 +60,24 @@ async def _model(chat: Chat, arguments: str) -> None:
             f"{endpoint.name}, API {endpoint.api}, tool format {_tool_format_name(endpoint)}; /models lists others"
         )
         return
-    _switch_route(chat, Fixed(await _require_endpoint(chat, arguments)))
+    name = arguments.removesuffix(_BRIEF).strip()
+    if len(name.split()) > 1:
+        raise InputError(f"too many arguments: {sanitize_line(arguments)!r}; usage: /model PROVIDER/MODEL [--brief]")
+    endpoint = await _require_endpoint(chat, name)
+    if not arguments.endswith(_BRIEF):
+        _switch_route(chat, Fixed(endpoint))
+        return
+    brief = make_brief(chat.session.log.messages)
+    if brief.is_empty:
+        raise InputError(EMPTY)
+    earlier = chat.agent.conversation_id
+    if isinstance(chat.ui, LineUI):
+        raise InputError(f"the hand-over is edited in the input line of a terminal; segue brief {earlier} prints it")
+    await chat.switch_to(chat.agent.new_log())
+    _switch_route(chat, Fixed(endpoint))
+    kept = f"; the whole conversation stays in {earlier}" if earlier else ""
+    chat.print_line(f"the hand-over is in the input line: edit it, and send it with Enter{kept}")
+    chat.ui.restore_input(str(brief).rstrip())
 
 
 async def _models(chat: Chat, arguments: str) -> None:
@@ -264,7 +286,14 @@ def _suggest_formats(chat: Chat) -> list[Suggestion]:
 
 
 COMMANDS = (
-    Command("model", "show or switch the model", _model, "[PROVIDER/MODEL]", suggestions=_suggest_models),
+    Command(
+        "model",
+        "show or switch the model; --brief: in a new conversation with a hand-over to edit",
+        _model,
+        "[PROVIDER/MODEL [--brief]]",
+        suggestions=_suggest_models,
+        max_words=2,
+    ),
     Command("models", "list known models", _models, "[PROVIDER]", suggestions=_suggest_providers),
     Command(
         "provider",
