@@ -44,3 +44,16 @@ def test_store_in_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> No
             f"segue: SEGUE_STORE: there is no folder {missing.parent}",
         )
     assert not missing.parent.exists()
+
+
+def test_chat_says_what_a_turn_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(tmp_path)
+    monkeypatch.chdir(project.folder)
+    (project.folder / "notes.txt").write_text("buy bread\nbuy milk\n")
+    lines = b'Replace "bread" with "jam" in notes.txt\nWrite "one" to new.txt\nRead notes.txt\n'
+    arguments = ["chat", "--emulated", "--dangerously-allow-all"]
+    output = project.run(*arguments, stdin=lines).out.decode()
+    assert [line.strip() for line in output.splitlines() if "changed" in line] == [
+        "changed notes.txt (+1 −1)",
+        "changed new.txt (+1 −0)",
+    ]

@@ -10,6 +10,7 @@ and setgid bits that a file does not have by then are not set again.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeGuard
@@ -204,6 +205,22 @@ class Checkpoints:
             chosen = [change for change in done if change.exchange == exchange]
             commands = [record for record in unknown if record.exchange == exchange]
         return UndoPlan(tuple(chosen), tuple(self._plan_files(chosen)), tuple(commands))
+
+    def count_changes(self, calls: Collection[str]) -> list[tuple[str, int, int]]:
+        """Return the files that these calls changed, each with the lines that were added and removed."""
+        counts: list[tuple[str, int, int]] = []
+        for file in self.plan_undo(calls).files:
+            before, after = self._load_lines(file.target), self._load_lines(file.current)
+            if file.outcome == "same" or "folder" in (state.kind for state in (file.target, file.current) if state):
+                continue
+            # Lines that stand in both are the same in any order: a diff of a large file would take long.
+            old, new = Counter(before), Counter(after)
+            counts.append((file.display, (new - old).total(), (old - new).total()))
+        return counts
+
+    def _load_lines(self, state: FileState | None) -> list[bytes]:
+        data = self._journal.load(state.digest) if state is not None and state.digest is not None else None
+        return (data or b"").splitlines()
 
     def _plan_files(self, changes: Sequence[Change]) -> Iterable[PlannedFile]:
         by_path: dict[str, list[Change]] = {}

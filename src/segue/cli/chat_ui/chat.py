@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 
-from segue.canonical.blocks import Block, Media
+from segue.canonical.blocks import Block, Media, calls_of
 from segue.cli.attachments import build_content, pasted_media, quote_text, read_attachment
 from segue.cli.chat_ui import commands
 from segue.cli.chat_ui.approvals import MODE_LABELS, format_decision, parse_answer
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _COMMAND = re.compile(r"/[\w-]*(\s|$)")
 _MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
 _MAX_TITLE_ROWS = 4
+_MAX_CHANGED = 5
 _OPEN_ELSEWHERE = "this conversation is open in another process; /fork continues in a copy"
 
 
@@ -345,7 +346,11 @@ class Chat:
         count = _count_user_messages(self.session.log)
         outputs, attached = tuple(self._command_outputs), dict(self._attached)
         content = build_content("\n\n".join([*outputs, text]), attached, self.folder)
+        first = len(self.session.log.messages)
         ended = await self.agent.ask(content)
+        calls = {call.id for message in self.session.log.messages[first:] for call in calls_of(message)}
+        if changes := self.agent.checkpoints.count_changes(calls) if calls else ():
+            self.print_line(f"  changed {_format_changes(changes)}", "class:dim")
         if failure := self.agent.checkpoints.take_failure():
             self.print_line(failure, "class:warn")
         if _count_user_messages(self.session.log) > count:
@@ -422,3 +427,10 @@ class _ConversationWatcher:
                 log.reload()
                 return max(0, len(log.messages) - before)
         return 0
+
+
+def _format_changes(changes: Sequence[tuple[str, int, int]]) -> str:
+    """Return files with their added and removed lines; of many the first ones."""
+    texts = [f"{sanitize_line(name)} (+{added} −{removed})" for name, added, removed in changes[:_MAX_CHANGED]]
+    hidden = len(changes) - len(texts)
+    return ", ".join([*texts, *([f"{format_count(hidden, 'more file')}"] if hidden > 0 else [])])
