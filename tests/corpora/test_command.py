@@ -9,6 +9,7 @@ import pickle
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ def test_a_killed_run_leaves_no_torn_file(tmp_path):
     command = [*SEGUE, "corpus", "convert", str(tmp_path / "in"), "--to", "template", "--out", str(out), "--jobs", "1"]
     running = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
     while running.poll() is None and not any((out / ".segue-corpus").glob("0*.json")):
-        pass
+        time.sleep(0.01)
     running.send_signal(signal.SIGKILL)
     running.wait()
     convert([str(tmp_path / "in")], Settings("template"), tmp_path / "whole")

@@ -136,14 +136,14 @@ def _measure(paths: tuple[str, ...], given: Mapping[str, Any]) -> Counts:
 def _engine(given: Mapping[str, Any]) -> Engine:
     from segue.corpora.run import run_here
 
-    jobs = given["jobs"] or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if given["engine"] == "ray":
         from segue.corpora.ray_engine import run_on_ray
 
         return run_on_ray(given["address"], given["jobs"])
     if given["address"] is not None:
         raise click.UsageError("--address is for --engine ray", click.get_current_context())
-    return run_here(jobs)
+    return run_here(given["jobs"] or cores or 1)
 
 
 def _sum_up(counts: Counts) -> str:

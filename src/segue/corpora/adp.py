@@ -35,7 +35,7 @@ _CLASSES = frozenset(
 
 def is_trajectory(value: Mapping[str, Any]) -> bool:
     items = list_of(value.get("content"))
-    return bool(items) and all(object_of(item).get("class_") in _CLASSES for item in items)
+    return bool(items) and all(str(object_of(item).get("class_")) in _CLASSES for item in items)
 
 
 def parse(value: Mapping[str, Any]) -> Parsed:

@@ -65,11 +65,16 @@ def _calls_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 def parse(value: Mapping[str, Any]) -> Parsed:
     """Parse a chat row. Messages and tools may be text with JSON; a message may have a weight."""
     messages = _list_of(value, "messages")
-    marked = [mark(message, at, weight=message.get("weight")) for at, message in enumerate(messages, 1)]
+    marked = [mark(message, at, weight=_weight_of(message)) for at, message in enumerate(messages, 1)]
     for message in marked:
         message.pop("weight", None)
     row = row_from_chat(marked, _list_of(value, "tools"))
     return Parsed((row,), len(messages))
+
+
+def _weight_of(message: Mapping[str, Any]) -> int | None:
+    weight = message.get("weight")
+    return weight if isinstance(weight, int) else None
 
 
 def _list_of(value: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

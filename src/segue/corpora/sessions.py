@@ -39,6 +39,8 @@ def parse(client: Client, lines: Sequence[LogLine]) -> Parsed:
     problem: InputError | None = None
     for part, flags in states:
         try:
+            if not any(map(client.reader.is_line, part)):
+                raise InputError(f"no line of a session of {client.title}")
             log = client.reader.parse_log(list(part))
             entries = {encode_json_sorted(entry) for entry in _entries(log)} if len(states) > 1 else set[bytes]()
             if entries <= seen and rows:

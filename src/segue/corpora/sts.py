@@ -14,7 +14,7 @@ from segue.corpora.rows import Parsed, Provenance, Row, mark, row_from_chat
 from segue.corpora.turns import TRAINING, Turns, arguments_text, build_turns
 from segue.errors import InputError
 from segue.sessions.parsed_log import LogLine
-from segue.sessions.values import list_of, object_of
+from segue.sessions.values import list_of, object_of, string_of
 
 STS = msgspec.structs.replace(
     TRAINING,
@@ -62,7 +62,7 @@ def _parse_message(line: LogLine) -> dict[str, Any]:
         calls = [{"type": "function", **object_of(call)} for call in list_of(message.get("toolCalls"))]
         if calls:
             entry["tool_calls"] = calls
-    return mark(entry, line.number, model=message.get("model"))
+    return mark(entry, line.number, model=string_of(message.get("model")))
 
 
 def render(row: Row, only_model: str | None) -> tuple[list[dict[str, Any]], Turns]:

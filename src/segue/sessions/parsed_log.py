@@ -22,6 +22,7 @@ _NAME_KEYS = (
     "parentUuid",
     "id",
     "parentId",
+    "parentID",
     "sessionId",
     "leafUuid",
     "targetId",

@@ -15,7 +15,7 @@ from segue.errors import InputError
 from segue.sessions.any_provider import API, objects_of, result_unit, thinking_block
 from segue.sessions.client import MARK_KEY
 from segue.sessions.opencode.history import select_current, select_kept
-from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts
+from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts, find_bad_name
 from segue.sessions.values import object_of, string_of
 
 ADDED = {"added": True}
@@ -46,6 +46,9 @@ def parse_log(lines: list[LogLine]) -> ParsedLog:
     """Return the body with which the client would continue."""
     value = next(line.value for line in lines if is_line(line))
     info, stored = object_of(value.get("info")), objects_of(value.get("messages"))
+    for number, message in enumerate(stored):
+        if (key := find_bad_name(object_of(message.get("info")))) is not None:
+            raise InputError("expected a string", path=f"messages[{number}].info.{key}")
     kept = select_kept(stored, object_of(info.get("revert")))
     current = select_current(kept)
     places = {object_of(message.get("info")).get("id"): number for number, message in enumerate(stored)}
