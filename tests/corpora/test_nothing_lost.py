@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from segue.canonical.json import encode_json
 from segue.corpora import Row, convert_session
@@ -74,7 +75,8 @@ def pairs(row: Row) -> list[tuple[str, set[str], str, set[str]]]:
 def texts(row: Row, *, reasoning: bool) -> set[str]:
     """Return the markers of all that a row holds."""
     turns = build_turns(row).turns
-    found = [turn.text for turn in turns] + [str(turn.calls) for turn in turns]
+    found = [turn.text for turn in turns]
+    found += [f"{call.arguments} {call.arguments_text}" for turn in turns for call in turn.calls]
     return markers(str(found + [turn.reasoning for turn in turns if reasoning]))
 
 
@@ -84,9 +86,9 @@ def markers(text: str) -> set[str]:
 
 @pytest.mark.parametrize("source", [*CLIENTS, *ROW_FORMATS, *BATCHES, *APIS])
 def test_every_call_keeps_its_one_result_through_every_format_and_back(source: str):
-    @given(scenario=scenarios())
-    @examples(10, items=20)
-    def check(scenario: Scenario) -> None:
+    @given(scenario=scenarios(), targets=st.sets(st.sampled_from(TARGETS), min_size=3, max_size=3))
+    @examples(50, items=20)
+    def check(scenario: Scenario, targets: set[str]) -> None:
         try:
             rows, counts = read(build_source(scenario, source), source)
         except KeyError:
@@ -101,7 +103,7 @@ def test_every_call_keeps_its_one_result_through_every_format_and_back(source: s
         assert counts.files_rejected == 0
         for row in rows:
             before = pairs(row)
-            for target in TARGETS:
+            for target in sorted(targets):
                 written = Counts()
                 try:
                     lines = render_row(row, Settings(target, keep_secrets=True), written, "1")
@@ -117,6 +119,6 @@ def test_every_call_keeps_its_one_result_through_every_format_and_back(source: s
                 assert written.calls == len(before)
                 for (_, arguments, _, result), (_, new_arguments, _, new_result) in zip(before, after, strict=True):
                     assert arguments == new_arguments, target
-                    assert result <= new_result | markers(json.dumps(lines)), target
+                    assert result <= new_result, target
 
     check()
