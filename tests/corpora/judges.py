@@ -21,10 +21,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from segue.corpora import Counts, Settings, convert, features
+from segue.corpora import Counts, Settings, convert, convert_session, features
 from segue.corpora.parts import Part
 from segue.corpora.ray_engine import run_on_ray
-from tests.corpora.samples import write_corpus
+from tests.corpora.samples import PICTURE, encode, log_odd_session, write_corpus
 
 ROOT = Path(__file__).parents[2]
 FORMATS = ("openai", "template", "sharegpt", "atif", "adp")
@@ -99,6 +99,32 @@ def check_atif(folder: Path) -> Iterator[str]:
     yield f"{len(rows)} trajectories"
 
 
+def check_teich(folder: Path) -> Iterator[str]:
+    """What teich, which `datasets` calls for sessions, makes of an odd session, and what segue makes of it."""
+    file = folder / "odd.jsonl"
+    file.write_bytes(encode(log_odd_session()))
+    theirs = import_module("teich").convert_traces_to_training_data(file)
+    rows = {"teich": [dict(row) for row in theirs], "segue": convert_session(file.read_bytes(), to="template")}
+    for name, found in rows.items():
+        text = json.dumps([row["messages"] for row in found])
+        calls = [call["id"] for row in found for message in row["messages"] for call in message.get("tool_calls") or ()]
+        answered = [
+            message["tool_call_id"] for row in found for message in row["messages"] if message["role"] == "tool"
+        ]
+        facts = {
+            "rows": len(found),
+            "calls with a result": len(set(calls) & set(answered)),
+            "results without a call": len(set(answered) - set(calls)),
+            "image": PICTURE in text,
+            "error": "[error]" in text or "is_error" in text,
+            "branches apart": not any(
+                "LEFT" in json.dumps(row["messages"]) and "DONE" in json.dumps(row["messages"]) for row in found
+            ),
+            "tools": len(found[0].get("tools") or ()),
+        }
+        yield f"{name}: " + ", ".join(f"{key} {value}" for key, value in facts.items())
+
+
 def _kill_once(function: Callable[[Part], Counts], marker: str, part: Part) -> Counts:
     """Run a part, but kill the worker of the third one, once, when it has written its output."""
     counts = function(part)
@@ -139,6 +165,7 @@ CHECKS = {
     "map": check_map,
     "atif": check_atif,
     "ray": check_ray,
+    "teich": check_teich,
     "urls": check_urls,
 }
 

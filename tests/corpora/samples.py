@@ -32,6 +32,22 @@ def log_session() -> ClaudeCode:
     return log
 
 
+def log_odd_session() -> ClaudeCode:
+    """Return a session with a branch that was left, a failed result with an image, and a call and a result alone."""
+    log = ClaudeCode()
+    first = log.user("ASK")
+    log.reply("m0", {"type": "text", "text": "LEFT"})
+    log.reply("m1", {"type": "thinking", "thinking": "THINK", "signature": "x"}, below=first)
+    log.reply("m1", {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}})
+    log.reply("m1", {"type": "tool_use", "id": "toolu_2", "name": "Read", "input": {"file_path": "x"}})
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
+    content = [{"type": "text", "text": "OUT"}, image]
+    log.user([{"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": content}])
+    log.user([{"type": "tool_result", "tool_use_id": "unknown", "content": "ORPHAN"}])
+    log.reply("m2", {"type": "text", "text": "DONE"})
+    return log
+
+
 def session() -> bytes:
     return encode(log_session())
 
