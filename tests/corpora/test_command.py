@@ -271,6 +271,7 @@ def test_every_line_is_read_once_wherever_a_file_is_divided(tmp_path):
         ("convert", "rows.jsonl", "--to", "anthropic", "--out", "out", "--file-type", "parquet"),
         ("convert", "rows.jsonl", "--to", "openai", "--out", "out", "--from", "nothing"),
         ("convert", "rows.jsonl", "--to", "openai", "--out", "out", "--address", "x"),
+        ("convert", "rows.jsonl", "--to", "adp", "--out", "out", "--only-model", "x"),
         ("check", "nothing"),
         ("stats",),
     ],

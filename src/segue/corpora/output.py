@@ -29,6 +29,8 @@ METADATA = "segue"
 _PLACES = {"atif": "extra", "adp": "details"}
 """The objects that have it in formats with a fixed list of keys."""
 _BARE = ("openai", "template", "sharegpt", "sts")
+WEIGHTED = ("openai", "template", "sharegpt", "atif")
+"""The formats that have a place for weights."""
 _PARQUET_ROWS = 512
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,8 @@ def convert_part(part: Part, settings: Settings, out: str) -> Counts:
     folder = Folder(out)
     is_folder = find_target(settings.target).is_file_per_row
     rejects: list[Reject] = []
-    with folder.replacing(part.place(settings, is_folder=is_folder)) as temporary:
+    # The file is closed before it takes its place.
+    with folder.replacing(part.place(settings, is_folder=is_folder)) as temporary, ExitStack() as opened:
         writer: Writer | None = None
         for unit in part.units:
             for found in convert_unit(unit, settings, counts):
@@ -97,10 +99,8 @@ def convert_part(part: Part, settings: Settings, out: str) -> Counts:
                     content = b"".join(encode_json(line) + b"\n" for line in found)
                     (temporary / f"{counts.rows:06}.jsonl").write_bytes(content)
                 else:
-                    writer = writer or open_writer(temporary, settings)
+                    writer = writer or opened.enter_context(closing(open_writer(temporary, settings)))
                     writer.write(found)
-        if writer is not None:
-            writer.close()
     counts.verify()
     with folder.replacing(part.state) as temporary:
         temporary.write_bytes(encode_json({"counts": counts, "rejects": rejects}))

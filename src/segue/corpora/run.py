@@ -19,7 +19,7 @@ import msgspec
 
 from segue.canonical.json import encode_json, encode_json_sorted, parse_json
 from segue.corpora.formats import find_target
-from segue.corpora.output import Settings, columns_of
+from segue.corpora.output import WEIGHTED, Settings, columns_of
 from segue.corpora.parts import STATE, Part, convert_part, group_units, measure_part
 from segue.corpora.reading import plan_units
 from segue.corpora.storage import Folder
@@ -78,6 +78,8 @@ def convert(
 ) -> Counts:
     """Convert a corpus into a folder, or continue that. `InputError` if the folder is of another corpus."""
     find_target(settings.target)
+    if settings.only_model is not None and settings.target not in WEIGHTED:
+        raise InputError(f"{settings.target} has no place for weights; {', '.join(WEIGHTED)} have", path="only_model")
     if settings.container == "parquet":
         columns_of(settings.target)
     folder = Folder(str(out))
