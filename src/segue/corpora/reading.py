@@ -18,7 +18,7 @@ from segue.corpora.formats import detect_format, find_format
 from segue.corpora.storage import Folder, find_files, open_file, stat_file
 from segue.errors import InputError, format_os_error
 
-MAX_LINE = 128 * 2**20
+MAX_LINE = 64 * 2**20
 MAX_FILE = 512 * 2**20
 UNIT_SIZE = 64 * 2**20
 _HEAD_LINES = 20

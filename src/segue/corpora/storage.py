@@ -124,12 +124,13 @@ class Folder:
     def __init__(self, name: str) -> None:
         self.name = name
         self._store, self._root = _store_of(name) if is_url(name) else (None, name)
+        self._real = os.path.realpath(self._root)
 
     def has(self, file: str) -> bool:
         """Return whether a file is in this folder."""
         if self._store is not None:
             return file.startswith(self.name.rstrip("/") + "/")
-        return not is_url(file) and Path(os.path.realpath(file)).is_relative_to(os.path.realpath(self._root))
+        return not is_url(file) and os.path.realpath(file).startswith(self._real + os.sep)
 
     def exists(self, name: str = "") -> bool:
         place = self._place(name)
