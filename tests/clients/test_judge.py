@@ -130,6 +130,12 @@ def test_errors_in_the_gateway_log_are_found() -> None:
     assert judge_log(log) == ["gateway: claude; POST /v1/messages; 502; 0.1 s; broken"]
 
 
+def test_a_probe_without_a_key_is_no_error_in_the_gateway_log() -> None:
+    probe = "req_1; ; HEAD /; 401; 0.0 s; reason=key"
+    request = "req_2; ; HEAD /v1/models; 401; 0.0 s; reason=key"
+    assert judge_log(f"{probe}\n{request}") == [f"gateway: {request.split('; ', 1)[1]}"]
+
+
 def test_every_client_meets_every_provider_and_misbehaviour() -> None:
     cells = list_cells()
     assert len(set(cells)) == len(cells)
