@@ -14,6 +14,7 @@ from segue.conformance.rule import Violation
 from segue.emulator.errors import anthropic, bedrock, gemini
 from segue.emulator.errors.anthropic_blocks import prefix_mismatch_error
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorTexts
+from segue.emulator.errors.broken_rule import build_error as build
 from segue.errors import InputError
 from segue.specs.rulebook import load_rulebook
 from segue.wire.base import ApiError
@@ -46,12 +47,12 @@ def fault(api: str, rule: str, body: Any, model: str | None = None) -> BrokenRul
 
 
 def build_error(api: str, rule: str, body: Any, model: str | None = None) -> ApiError:
-    return BUILDERS[api].rules[rule](fault(api, rule, body, model))
+    return build(BUILDERS[api].rules[rule], fault(api, rule, body, model))
 
 
 def found_here(api: str, rule: str, body: Any, path: str, message: str = "") -> ApiError:
     """The error for a violation that only the server can find."""
-    return BUILDERS[api].rules[rule](BrokenRule(body, (Violation(rule, path, message, "reject"),)))
+    return build(BUILDERS[api].rules[rule], BrokenRule(body, (Violation(rule, path, message, "reject"),)))
 
 
 # ---------------------------------------------------------------------------------------------------- against rulebook
@@ -442,7 +443,7 @@ def test_any_body_has_an_error_text(api: str) -> None:
             except InputError:
                 continue
             for number in {violation.rule for violation in verdict}:
-                error = words[number](BrokenRule(body, tuple(v for v in verdict if v.rule == number)))
+                error = build(words[number], BrokenRule(body, tuple(v for v in verdict if v.rule == number)))
                 assert error.message
                 assert error.status == 400
                 message_text += 1

@@ -14,7 +14,8 @@ import pytest
 from segue import conformance
 from segue.conformance.openai_responses.items import item_specs
 from segue.conformance.rule import Violation
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorTexts, RuleError
+from segue.emulator.errors.broken_rule import build_error as build
 from segue.emulator.errors.profiles import PROFILES
 from segue.errors import InputError
 from segue.wire.base import ApiError, Wire
@@ -37,7 +38,7 @@ EVERY = [(api, None) for api in APIS] + [
 ]
 
 
-def error_builders(api: str, profile: str | None) -> Mapping[str, ErrorBuilder]:
+def rule_errors(api: str, profile: str | None) -> Mapping[str, RuleError]:
     return WORDS[api].rules if profile is None else {**WORDS[api].rules, **PROFILES[profile]}
 
 
@@ -54,7 +55,7 @@ def fault(api: str, body: Body, rule: str, profile: str | None = None, severity:
 def build_error(api: str, body: Body, rule: str, profile: str | None = None) -> ApiError:
     found = fault(api, body, rule, profile)
     assert found.violations, f"the judge does not see {rule}"
-    return error_builders(api, profile)[rule](found)
+    return build(rule_errors(api, profile)[rule], found)
 
 
 # ------------------------------------------------------------------------------------------- every rule, every sample
@@ -63,7 +64,7 @@ def build_error(api: str, body: Body, rule: str, profile: str | None = None) -> 
 @pytest.mark.parametrize(("api", "profile"), EVERY)
 def test_every_rejection_has_a_text(api: str, profile: str | None) -> None:
     numbers = {rule.number for rule in conformance.rules(api, profile) if rule.severity == "reject"}
-    assert numbers <= error_builders(api, profile).keys()
+    assert numbers <= rule_errors(api, profile).keys()
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -639,7 +640,7 @@ KEPT: list[tuple[str, str, str, Body, ApiError]] = [
 @pytest.mark.parametrize(("api", "rule", "path", "body", "expected"), KEPT, ids=[f"{row[0]} {row[1]}" for row in KEPT])
 def test_server_only_checks(api: str, rule: str, path: str, body: Body, expected: ApiError) -> None:
     made = Violation(rule, path, "made with 'rs_9'", "reject")
-    assert WORDS[api].rules[rule](BrokenRule(body, (made,))) == expected
+    assert build(WORDS[api].rules[rule], BrokenRule(body, (made,))) == expected
 
 
 # ----------------------------------------------------------------------------------------------- bodies of any shape
@@ -675,7 +676,7 @@ def damaged(body: Body, lot: Random) -> Body:
 
 @pytest.mark.parametrize(("api", "profile"), EVERY)
 def test_error_texts_never_raise(api: str, profile: str | None) -> None:
-    known, lot = error_builders(api, profile), Random(f"{api} {profile}")
+    known, lot = rule_errors(api, profile), Random(f"{api} {profile}")
     for rule, _, body in samples(api, profile):
         before = fault(api, body, rule, profile)
         for _ in range(30):
@@ -687,7 +688,7 @@ def test_error_texts_never_raise(api: str, profile: str | None) -> None:
                 verdict = ()
             faults += [(v.rule, BrokenRule(spoiled, (v,))) for v in verdict if v.rule in known]
             for number, found in faults:
-                error = known[number](found)
+                error = build(known[number], found)
                 assert isinstance(error.message, str)
                 assert error.message
                 assert 400 <= error.status < 600

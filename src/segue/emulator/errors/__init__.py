@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from segue.conformance.rule import Verdict
 from segue.emulator.errors import openai_chat
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorTexts, StandardErrors, build_error
 from segue.emulator.http_messages import HttpRequest
 from segue.models import parse_model
 from segue.wire.base import ApiError
@@ -72,5 +72,4 @@ def error_for_verdict(body: Mapping[str, Any], verdict: Verdict, *, profile: str
     rule = first_broken_rule(verdict)
     violations = (each for each in verdict.violations if each.severity == "reject" and each.rule == rule)
     broken = BrokenRule(body, tuple(violations))
-    build_error = rules.get(rule)
-    return ApiError(400, broken.message) if build_error is None else build_error(broken)
+    return build_error(rules.get(rule, ApiError(400, broken.message)), broken)

@@ -30,6 +30,7 @@ from segue.emulator.errors.broken_rule import (
     BrokenRule,
     ErrorBuilder,
     ErrorTexts,
+    RuleError,
     StandardErrors,
     find_parse_failure,
     parse_path,
@@ -229,10 +230,6 @@ def _encrypted_content_error(broken: BrokenRule) -> ApiError:
     )
 
 
-def _fixed_error(message: str) -> ErrorBuilder:
-    return lambda _: invalid_request(message)
-
-
 # -------------------------------------------------------------------------------------------------------------- threads
 
 # Not in the rulebook: errors about threads. The code is in the error's details.
@@ -241,12 +238,12 @@ THREAD_ALREADY_CONTINUED = "thread_already_continued"
 THREAD_FIELDS = "thread_fields"
 
 
-def _thread_error(code: str, status: int, message: str) -> ErrorBuilder:
+def _thread_error(code: str, status: int, message: str) -> ApiError:
     kind = "not_found_error" if status == 404 else "invalid_request_error"
-    return lambda _: ApiError(status, message, kind, details=({"error_code": code},))
+    return ApiError(status, message, kind, details=({"error_code": code},))
 
 
-RULES: Mapping[str, ErrorBuilder] = {
+RULES: Mapping[str, RuleError] = {
     THREAD_NOT_FOUND: _thread_error(
         THREAD_NOT_FOUND, 404, "No usable Thread state was found for `previous_message_id`."
     ),
@@ -262,21 +259,21 @@ RULES: Mapping[str, ErrorBuilder] = {
     "ANT-11": _field_error(_OBJECT, _OBJECT),
     "ANT-12": _keys_error,
     "ANT-13": _text_error,
-    "ANT-14": _fixed_error(f"messages: {_BLANK}"),
+    "ANT-14": invalid_request(f"messages: {_BLANK}"),
     "ANT-15": _user_content_error,
     "ANT-16": _assistant_content_error,
     "ANT-18": _result_content_error,
     "ANT-19": _system_error,
     "ANT-20": _role_error,
-    "ANT-22": _fixed_error(
+    "ANT-22": invalid_request(
         "This model does not support assistant message prefill. The conversation must end with a user message."
     ),
-    "ANT-23": _fixed_error("messages: final assistant content cannot end with trailing whitespace"),
-    "ANT-30": _fixed_error("Thinking may not be enabled when tool_choice forces tool use."),
+    "ANT-23": invalid_request("messages: final assistant content cannot end with trailing whitespace"),
+    "ANT-30": invalid_request("Thinking may not be enabled when tool_choice forces tool use."),
     "ANT-32": _encrypted_content_error,
-    "ANT-33": _fixed_error(f"RequestWebSearchResultBlock.encrypted_content: {MISSING}"),
+    "ANT-33": invalid_request(f"RequestWebSearchResultBlock.encrypted_content: {MISSING}"),
     "ANT-34": _field_error(_TEXT, _name_message),
-    "ANT-35": _fixed_error("tools: Tool names must be unique."),
+    "ANT-35": invalid_request("tools: Tool names must be unique."),
     "ANT-36": _schema_error,
     "ANT-41": _property_error,
     "ANT-42": _type_error,

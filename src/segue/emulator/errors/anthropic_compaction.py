@@ -9,7 +9,7 @@ from segue.conformance.anthropic.compaction import MIN_TRIGGER
 from segue.conformance.anthropic.types import BLOCKS
 from segue.conformance.values import is_object
 from segue.emulator.errors.anthropic_blocks import find_block, invalid_request, schema_path
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, RuleError
 from segue.emulator.errors.pydantic_style import EMPTY_STRING, EXTRA, tag_message, type_message
 from segue.emulator.json_values import objects_in
 from segue.wire.base import ApiError
@@ -68,9 +68,9 @@ def validate_betas(body: Mapping[str, Any], betas: str, *, counting: bool) -> Ap
     return None
 
 
-COMPACTION_ERRORS: Mapping[str, ErrorBuilder] = {
+COMPACTION_ERRORS: Mapping[str, RuleError] = {
     "ANT-43": _at_block("compaction_block_ambiguous", "only one `compaction` block may be sent; send the newest"),
-    "ANT-44": lambda _: _coded_error("compaction_block_misplaced", _MISPLACED),
+    "ANT-44": _coded_error("compaction_block_misplaced", _MISPLACED),
     "ANT-45": _changed_error,
     "ANT-46": _content_error,
     "ANT-47": lambda broken: invalid_request(f"{broken.dotted_path}: cannot be combined with `compaction`"),
@@ -79,7 +79,7 @@ COMPACTION_ERRORS: Mapping[str, ErrorBuilder] = {
         f"messages.{broken.message_index}: the conversation ends on an unfinished `assistant` turn; send its tool "
         "results, then compact",
     ),
-    "ANT-49": lambda _: _coded_error(
+    "ANT-49": _coded_error(
         "compaction_nothing_to_summarize", "messages: there is no `user` or `assistant` content to summarize"
     ),
     "ANT-52": lambda broken: invalid_request(

@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from segue.conformance.rule import Violation
 from segue.conformance.values import text_or_empty
 from segue.emulator.errors import openai_chat, openai_responses
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors, parse_path
+from segue.emulator.errors.broken_rule import (
+    BrokenRule,
+    ErrorBuilder,
+    ErrorTexts,
+    RuleError,
+    StandardErrors,
+    parse_path,
+)
 from segue.emulator.errors.openai_style import is_missing
 from segue.wire.base import ApiError
 
@@ -87,14 +94,14 @@ def _previous_response_error(broken: BrokenRule) -> ApiError:
     return replace(missing, code="invalid_request_error", param="response_id")
 
 
-_RULES: dict[str, ErrorBuilder] = {
+_RULES: dict[str, RuleError] = {
     **openai_responses.ERROR_TEXTS.rules,
     "AZF-01": _single_error("Not allowed when agent is specified."),
     "AZF-02": _single_error("The 'agent' property is deprecated. Use 'agent_reference' instead."),
     "AZF-03": _payload_error,
     "AZF-04": _payload_error,
     "AZF-05": openai_responses.ERROR_TEXTS.rules["OAI-RESP-05"],
-    "AZF-06": lambda _: ApiError(400, "Invalid payload", code=_PAYLOAD),
+    "AZF-06": ApiError(400, "Invalid payload", code=_PAYLOAD),
     "AZF-07": _single_error("Malformed identifier.", "invalid_parameters"),
     "AZF-08": _violation_error,
     "AZF-10": _type_error,

@@ -21,7 +21,14 @@ from segue.emulator.errors.bedrock_service_model import (
     find_mismatch_error,
     validation_error,
 )
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import (
+    BrokenRule,
+    ErrorBuilder,
+    ErrorTexts,
+    RuleError,
+    StandardErrors,
+    build_error,
+)
 from segue.emulator.json_values import list_or_empty
 from segue.models import parse_model
 from segue.wire.base import ApiError
@@ -38,10 +45,6 @@ _NO_STATUS = "This model doesn't support the status field. Remove status and try
 def _wrap_model_error(error: ApiError) -> ApiError:
     """Wrap an error of the model behind the service as the service does."""
     return replace(error, message=anthropic.MODEL_ERRORS + error.message, kind="ValidationException")
-
-
-def _fixed_error(message: str) -> ErrorBuilder:
-    return lambda _: validation_error(message)
 
 
 def _service_model_error(otherwise: str | Callable[[BrokenRule], str]) -> ErrorBuilder:
@@ -193,8 +196,7 @@ def _to_messages_rule(broken: BrokenRule) -> BrokenRule:
 
 
 def _claude_error(number: str) -> ErrorBuilder:
-    build_error = anthropic.RULES[number]
-    return lambda broken: _wrap_model_error(build_error(_to_messages_rule(broken)))
+    return lambda broken: _wrap_model_error(build_error(anthropic.RULES[number], _to_messages_rule(broken)))
 
 
 def _service_model_or_media_error(broken: BrokenRule) -> ApiError:
@@ -210,13 +212,15 @@ def _mistral_error(broken: BrokenRule) -> ApiError:
     return _wrap_model_error(validation_error(message))
 
 
-RULES: Mapping[str, ErrorBuilder] = {
+RULES: Mapping[str, RuleError] = {
     "BED-01": _service_model_error(_other_message),
     "BED-02": _service_model_error(_other_message),
-    "BED-03": _fixed_error("The toolConfig field must be defined when using toolUse and toolResult content blocks."),
+    "BED-03": validation_error(
+        "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+    ),
     "BED-04": _missing_results_error,
     "BED-05": _surplus_results_error,
-    "BED-06": _fixed_error(_START),
+    "BED-06": validation_error(_START),
     "BED-07": lambda broken: validation_error(f"messages.{broken.message_index}.content: {_APART}"),
     "BED-08": _text_error,
     "BED-09": _service_model_or_media_error,

@@ -119,8 +119,14 @@ def find_parse_failure(data: bytes) -> ParseFailure | None:
 
 
 ErrorBuilder: TypeAlias = Callable[[BrokenRule], ApiError]
+RuleError: TypeAlias = ApiError | ErrorBuilder
+"""The error of a rule: always the same one, or built from the values of the body."""
 Validator: TypeAlias = Callable[[Mapping[str, Any], HttpRequest], ApiError | None]
 """Returns the error for an invalid body, `None` if it is valid."""
+
+
+def build_error(error: RuleError, broken: BrokenRule) -> ApiError:
+    return error if isinstance(error, ApiError) else error(broken)
 
 
 class StandardErrors(Struct, frozen=True):
@@ -158,7 +164,7 @@ class ErrorTexts(Struct, frozen=True):
     messages.
     """
 
-    rules: Mapping[str, ErrorBuilder]
+    rules: Mapping[str, RuleError]
     standard: StandardErrors
     rule_order: tuple[str, ...] = ()
     validate: Validator | None = None

@@ -20,6 +20,7 @@ from segue.emulator.errors.broken_rule import (
     BrokenRule,
     ErrorBuilder,
     ErrorTexts,
+    RuleError,
     StandardErrors,
     find_parse_failure,
     member,
@@ -64,10 +65,6 @@ def _error(message: str) -> ApiError:
 
 def _built_error(make: Callable[[BrokenRule], str]) -> ErrorBuilder:
     return lambda broken: _error(make(broken))
-
-
-def _fixed_error(message: str) -> ErrorBuilder:
-    return lambda _: _error(message)
 
 
 def _deserialize_error(broken: BrokenRule, problem: str) -> ApiError:
@@ -150,15 +147,15 @@ def _reasoning_message(broken: BrokenRule) -> str:
     return f"The `reasoning_content` field is not allowed in the input messages ({where}). Remove it and try again."
 
 
-_RULES: dict[str, ErrorBuilder] = {
+_RULES: dict[str, RuleError] = {
     "DS-01": _built_error(lambda f: _THOUGHT.format(f.message_index)),
-    "DS-02": _fixed_error("The `reasoning_content` in the thinking mode must be passed back to the API."),
+    "DS-02": _error("The `reasoning_content` in the thinking mode must be passed back to the API."),
     "DS-04": _built_error(_reasoning_message),
-    "DS-05": _fixed_error(_UNANSWERED),
+    "DS-05": _error(_UNANSWERED),
     "DS-06": _orphan_result_error,
     "DS-07": _built_error(lambda f: _NEIGHBOURS.format(f.message_index - 1, f.message_index)),
-    "DS-08": _fixed_error(_LAST),
-    "DS-09": _fixed_error("Thinking mode does not support this tool_choice"),
+    "DS-08": _error(_LAST),
+    "DS-09": _error("Thinking mode does not support this tool_choice"),
     "DS-12": _type_error,
     "DS-10": _bounds_error(ValueSpec(minimum=1, maximum=64, pattern=NAME_PATTERN)),
     "OAI-CHAT-07": _bounds_error(ValueSpec("an array", minimum=1), "a sequence"),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from segue.conformance.gemini.fields import DATA_FIELDS, to_snake
 from segue.conformance.gemini.generation import find_type_name
 from segue.conformance.values import is_list, is_object
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors, member
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, RuleError, StandardErrors, member
 from segue.emulator.errors.gemini_payload import (
     Location,
     invalid_argument,
@@ -173,10 +173,6 @@ def _name_line(at: Location) -> str:
 # ---------------------------------------------------------------------------------------------------- order of contents
 
 
-def _fixed_error(message: str) -> ErrorBuilder:
-    return lambda _: invalid_argument(message)
-
-
 def _media_error(broken: BrokenRule) -> ApiError:
     """GEM-27"""
     inside = locate(broken).path.endswith(".function_response.parts")
@@ -257,15 +253,19 @@ def _vertex_missing_signature_error(broken: BrokenRule) -> ApiError:
     return invalid_argument(f"Unable to submit request because {where} is missing a `thought_signature`.")
 
 
-RULES: Mapping[str, ErrorBuilder] = {
-    "GEM-01": _fixed_error(_EQUAL),
-    "GEM-02": _fixed_error(_CALL_TURN),
-    "GEM-03": _fixed_error("Please ensure that function response turn comes immediately after a function call turn."),
-    "GEM-04": _fixed_error("Requests ending with a model turn are not supported."),
-    "GEM-05": _fixed_error("Please ensure that multiturn requests ends with a user role or a function response."),
-    "GEM-06": _fixed_error("Please ensure that single turn requests end with a user role or the role field is empty."),
-    "GEM-07": _fixed_error(_ROLES),
-    "GEM-08": _fixed_error(_CALL_TURN),
+RULES: Mapping[str, RuleError] = {
+    "GEM-01": invalid_argument(_EQUAL),
+    "GEM-02": invalid_argument(_CALL_TURN),
+    "GEM-03": invalid_argument(
+        "Please ensure that function response turn comes immediately after a function call turn."
+    ),
+    "GEM-04": invalid_argument("Requests ending with a model turn are not supported."),
+    "GEM-05": invalid_argument("Please ensure that multiturn requests ends with a user role or a function response."),
+    "GEM-06": invalid_argument(
+        "Please ensure that single turn requests end with a user role or the role field is empty."
+    ),
+    "GEM-07": invalid_argument(_ROLES),
+    "GEM-08": invalid_argument(_CALL_TURN),
     "GEM-09": _located_error(_empty_parts_line),
     "GEM-10": _data_member_error,
     "GEM-11": _unpaired_id_error,
@@ -275,14 +275,14 @@ RULES: Mapping[str, ErrorBuilder] = {
     "GEM-15": _missing_signature_error,
     "GEM-16": _vertex_missing_signature_error,
     "GEM-18": _located_error(lambda _fault, _at: "Corrupted thought signature."),
-    "GEM-19": _fixed_error("Unable to submit request because Thought signature is not valid"),
-    "GEM-21": _fixed_error("Thought signature is not valid"),
+    "GEM-19": invalid_argument("Unable to submit request because Thought signature is not valid"),
+    "GEM-21": invalid_argument("Thought signature is not valid"),
     "GEM-23": _located_error(_declaration_line),
     "GEM-24": _generation_error,
     "GEM-27": _media_error,
     "GEM-30": _generation_config_error,
-    "GEM-31": _fixed_error(_INVALID),
-    "GEM-28": _fixed_error(_ROLES),
+    "GEM-31": invalid_argument(_INVALID),
+    "GEM-28": invalid_argument(_ROLES),
 }
 
 

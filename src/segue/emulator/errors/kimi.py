@@ -9,9 +9,8 @@ from typing import Any
 from segue.conformance.kimi import SPEC
 from segue.conformance.values import text_or_empty
 from segue.emulator.errors import openai_chat
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors, member
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, RuleError, StandardErrors, member
 from segue.emulator.errors.openai_style import (
-    error_with_text,
     error_with_values,
     find_message,
     unanswered_call_ids,
@@ -64,7 +63,7 @@ def _type_message(broken: BrokenRule) -> str:
 
 _EMPTY = "Invalid request: the message at position {index} with role '{role}' must not be empty"
 
-_RULES: dict[str, ErrorBuilder] = {
+_RULES: dict[str, RuleError] = {
     "KIM-01": _formatted_error("Invalid request: tool_call id is empty in the message at position {index}"),
     "KIM-02": error_with_values(_missing_results_message),
     "KIM-03": error_with_values(_orphan_result_message),
@@ -72,15 +71,15 @@ _RULES: dict[str, ErrorBuilder] = {
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index {index}"
     ),
     "KIM-05": _formatted_error(_EMPTY),
-    "KIM-06": error_with_text("Invalid request: text content is empty"),
-    "KIM-08": error_with_text(_K3_NAME),
+    "KIM-06": ApiError(400, "Invalid request: text content is empty"),
+    "KIM-08": ApiError(400, _K3_NAME),
     "KIM-09": error_with_values(lambda f: f"Invalid request: {f.path} has an invalid type"),
     **dict.fromkeys(
         ("OAI-CHAT-05", "OAI-CHAT-06"), _formatted_error("Invalid request: duplicate tool_call_id {value}")
     ),
     "OAI-CHAT-07": _formatted_error("Invalid request: tool_calls must not be empty in the message at position {index}"),
-    "OAI-CHAT-08": error_with_text(f"Invalid request: {_NAME}"),
-    "OAI-CHAT-09": error_with_text(f"Invalid request: {_NAME}"),
+    "OAI-CHAT-08": ApiError(400, f"Invalid request: {_NAME}"),
+    "OAI-CHAT-09": ApiError(400, f"Invalid request: {_NAME}"),
     "OAI-CHAT-10": _formatted_error(
         "Invalid request: function.arguments must be a string in the message at position {index}"
     ),

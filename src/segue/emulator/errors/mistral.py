@@ -19,6 +19,7 @@ from segue.emulator.errors.broken_rule import (
     BrokenRule,
     ErrorBuilder,
     ErrorTexts,
+    RuleError,
     StandardErrors,
     find_parse_failure,
     member,
@@ -49,10 +50,6 @@ ErrorCode = tuple[str, str]
 
 def _error(message: str, kind: ErrorCode) -> ApiError:
     return ApiError(400, message, kind=kind[0], code=kind[1])
-
-
-def _fixed_error(message: str, kind: ErrorCode) -> ErrorBuilder:
-    return lambda _: _error(message, kind)
 
 
 def _built_error(make: Callable[[BrokenRule], str], kind: ErrorCode) -> ErrorBuilder:
@@ -203,10 +200,10 @@ _TOKENIZER = "Tool call id must be a non-empty string other than 'null' for toke
 _SHAPE = "but must be a-z, A-Z, 0-9, with a length of 9."
 _LAST = "Expected last role User or Tool (or Assistant with prefix True) for serving but got"
 
-_RULES: dict[str, ErrorBuilder] = {
+_RULES: dict[str, RuleError] = {
     "MIS-01": _built_error(lambda f: f"Tool call id was {_id_text(f)} {_SHAPE}", _FUNCTION),
-    "MIS-02": _fixed_error(_TOKENIZER, _FUNCTION),
-    "MIS-03": _fixed_error("Not the same number of function calls and responses", _ORDER),
+    "MIS-02": _error(_TOKENIZER, _FUNCTION),
+    "MIS-03": _error("Not the same number of function calls and responses", _ORDER),
     "MIS-04": _built_error(lambda f: f"Unexpected tool call id {_id_text(f)} in tool results", _ORDER),
     "MIS-05": _built_error(lambda f: f"Duplicate tool call id {_id_text(f)} in tool results", _ORDER),
     "MIS-06": _built_error(lambda f: f"Duplicate tool call id {_id_text(f)} in assistant message", _ORDER),

@@ -16,7 +16,7 @@ from segue.conformance.openai_responses.items import item_specs
 from segue.conformance.openai_responses.types import MEMBERS, SPEC
 from segue.conformance.values import text_or_empty
 from segue.emulator.errors import openai_chat
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, member
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, RuleError, member
 from segue.emulator.errors.openai_style import (
     NAME_PATTERN,
     OBJECTS,
@@ -43,6 +43,7 @@ PREVIOUS_NOT_FOUND = "previous_response_not_found"
 """Not in the rulebook: `previous_response_id` is not stored."""
 
 NO_TOOL_OUTPUT = "No tool output found for tool call"
+_UNVERIFIED = "The encrypted content for item {id} could not be verified. Reason: Encrypted content "
 _ROLES = ("assistant", "system", "developer", "user")
 _INPUT = ("input_text", "input_image", "input_file")
 _OUTPUT = ("output_text", "refusal")
@@ -108,8 +109,23 @@ def _call_id(broken: BrokenRule) -> str:
     return text_or_empty(item.get("call_id")) or text_or_empty(item.get("id"))
 
 
-def _input_error(message: str, status: int = 400, code: str | None = None) -> ApiError:
-    return ApiError(status, message, code=code, param="input")
+def _input_error(message: str, status: int = 400) -> ApiError:
+    return ApiError(status, message, param="input")
+
+
+def _text_error(template: str, code: str | None = None, param: str | None = "input") -> ErrorBuilder:
+    """Build an error from a template with the type, the id and the name of the item, and the id of its call."""
+
+    def build(broken: BrokenRule) -> ApiError:
+        message = template.format(
+            type=_readable_type(broken),
+            id=_item_id_text(broken),
+            name=text_or_empty(find_message(broken).get("name")),
+            call_id=_call_id(broken),
+        )
+        return ApiError(400, message, code=code, param=param)
+
+    return build
 
 
 def _member_error(broken: BrokenRule) -> ApiError:
@@ -192,12 +208,8 @@ def _output_error(broken: BrokenRule) -> ApiError:
 # -------------------------------------------------------------------------------------------------------------- pairing
 
 
-def _missing_output_error(broken: BrokenRule) -> ApiError:
-    return _input_error(f"No tool output found for {_readable_type(broken)} {_call_id(broken)}.")
-
-
-def _orphan_output_error(broken: BrokenRule) -> ApiError:
-    return _input_error(f"No tool call found for {_readable_type(broken)} with call_id {_call_id(broken)}.")
+_missing_output_error = _text_error("No tool output found for {type} {call_id}.")
+_orphan_output_error = _text_error("No tool call found for {type} with call_id {call_id}.")
 
 
 def _call_error(broken: BrokenRule) -> ApiError:
@@ -228,11 +240,6 @@ def _duplicate_call_error(broken: BrokenRule) -> ApiError:
 # ------------------------------------------------------------------------------------------------------------ reasoning
 
 
-def _unfollowed_reasoning_error(broken: BrokenRule) -> ApiError:
-    message = f"Item '{_item_id_text(broken)}' of type 'reasoning' was provided without its required following item."
-    return _input_error(message)
-
-
 def _missing_reasoning_error(broken: BrokenRule) -> ApiError:
     """Return the error; the violation's message may contain the id of the missing reasoning."""
     match = _NAMED.search(broken.message)
@@ -261,33 +268,7 @@ def _encrypted_content_error(broken: BrokenRule) -> ApiError:
     return ApiError(400, f"The encrypted content {ends} could not be verified.", code="invalid_encrypted_content")
 
 
-def _encrypted_item_error(broken: BrokenRule) -> ApiError:
-    item = _item_id_text(broken)
-    message = f"The encrypted content for item {item} could not be verified. Reason: Encrypted content could not be "
-    return ApiError(400, f"{message}decrypted or parsed.", code="invalid_encrypted_content")
-
-
-def _moved_content_error(broken: BrokenRule) -> ApiError:
-    """OAI-RESP-28: encrypted content under the id of another item."""
-    message = f"The encrypted content for item {_item_id_text(broken)} could not be verified. Reason: Encrypted "
-    message += "content item_id did not match the target item id."
-    return ApiError(400, message, code="invalid_encrypted_content")
-
-
-def _duplicate_item_error(broken: BrokenRule) -> ApiError:
-    message = (
-        f"Duplicate item found with id {_item_id_text(broken)}. Remove duplicate items from your input and try again."
-    )
-    return _input_error(message)
-
-
 # ---------------------------------------------------------------------------------------------------------------- body
-
-
-def _namespace_error(broken: BrokenRule) -> ApiError:
-    name = text_or_empty(find_message(broken).get("name"))
-    message = f"Missing namespace for function_call '{name}'. It does not exist in the default namespace."
-    return _input_error(message)
 
 
 def _tool_error(broken: BrokenRule) -> ApiError:
@@ -328,33 +309,40 @@ def response_not_found_error(response_id: str) -> ApiError:
     return ApiError(404, f"Response with id '{response_id}' not found.")
 
 
-_RULES: dict[str, ErrorBuilder] = {
+_RULES: dict[str, RuleError] = {
     "OAI-RESP-01": spec_error(minimum=1, maximum=64),
     "OAI-RESP-02": _item_id_error,
     "OAI-RESP-03": _item_id_error,
     "OAI-RESP-04": _missing_output_error,
     "OAI-RESP-05": _orphan_output_error,
-    "OAI-RESP-07": _unfollowed_reasoning_error,
+    "OAI-RESP-07": _text_error("Item '{id}' of type 'reasoning' was provided without its required following item."),
     "OAI-RESP-08": _missing_reasoning_error,
     "OAI-RESP-09": _missing_reasoning_error,
     "OAI-RESP-10": _not_stored_error,
     "OAI-RESP-11": _encrypted_content_error,
-    "OAI-RESP-12": _encrypted_item_error,
-    "OAI-RESP-13": _duplicate_item_error,
+    "OAI-RESP-12": _text_error(f"{_UNVERIFIED}could not be decrypted or parsed.", "invalid_encrypted_content", None),
+    "OAI-RESP-13": _text_error(
+        "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
+    ),
     "OAI-RESP-14": _item_error,
     "OAI-RESP-15": _part_error,
     "OAI-RESP-16": _output_error,
     "OAI-RESP-17": _call_error,
-    "OAI-RESP-18": _namespace_error,
+    "OAI-RESP-18": _text_error(
+        "Missing namespace for function_call '{name}'. It does not exist in the default namespace."
+    ),
     "OAI-RESP-19": _tool_error,
     "OAI-RESP-20": _hosted_error,
     "OAI-RESP-21": _approval_error,
     "OAI-RESP-24": _body_error,
     "OAI-RESP-25": _duplicate_call_error,
-    "OAI-RESP-06": lambda broken: _input_error(f"{NO_TOOL_OUTPUT} {_call_id(broken)}"),
+    "OAI-RESP-06": _text_error(f"{NO_TOOL_OUTPUT} {{call_id}}"),
     "OAI-RESP-26": spec_error(),
-    "OAI-RESP-27": lambda _: _input_error("The 'compaction_trigger' item must be the final input item."),
-    "OAI-RESP-28": _moved_content_error,
+    "OAI-RESP-27": _input_error("The 'compaction_trigger' item must be the final input item."),
+    # Encrypted content under the id of another item.
+    "OAI-RESP-28": _text_error(
+        f"{_UNVERIFIED}item_id did not match the target item id.", "invalid_encrypted_content", None
+    ),
     PREVIOUS_NOT_FOUND: _previous_response_error,
 }
 

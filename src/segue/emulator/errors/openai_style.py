@@ -92,13 +92,6 @@ def shorten(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:3]}...{text[-3:]}"
 
 
-def error_with_text(
-    message: str, *, status: int = 400, param: str | None = None, code: str | None = None
-) -> ErrorBuilder:
-    """Return an error builder with a fixed message."""
-    return lambda _: ApiError(status, message, code=code, param=param)
-
-
 def error_with_values(
     make_message: Callable[[BrokenRule], str], *, status: int = 400, param: str | None = None, code: str | None = None
 ) -> ErrorBuilder:

@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 
 from segue.conformance.values import text_or_empty
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, member
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, RuleError, member
 from segue.emulator.errors.openai_responses import NO_TOOL_OUTPUT
 from segue.emulator.errors.openai_style import (
-    error_with_text,
     find_message,
     type_name,
 )
@@ -132,13 +131,14 @@ _SIGNATURE = (
     "https://openrouter.ai/docs/guides/best-practices/reasoning-tokens#preserving-reasoning-blocks. Upstream error: "
     "Function call is missing a thought_signature in functionCall parts."
 )
-_ZAI = error_with_text("The messages parameter is illegal. Please check the documentation.", code="1214")
+_ZAI = ApiError(400, "The messages parameter is illegal. Please check the documentation.", code="1214")
 
-PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
+PROFILES: Mapping[str, Mapping[str, RuleError]] = {
     "groq": _GROQ,
     "cerebras": {"COMP-04": _cerebras_error},
     "xai": {
-        "COMP-05": error_with_text(
+        "COMP-05": ApiError(
+            400,
             "Invalid request content: Each message must have at least one content element.",
             code="Client specified an invalid argument",
         )
@@ -154,10 +154,10 @@ PROFILES: Mapping[str, Mapping[str, ErrorBuilder]] = {
     },
     "llama.cpp": {
         "COMP-17": _built_error(_llama_message, "server_error", 500),
-        "COMP-18": error_with_text("Assistant response prefill is incompatible with enable_thinking."),
+        "COMP-18": ApiError(400, "Assistant response prefill is incompatible with enable_thinking."),
         "COMP-19": _built_error(_missing_content_message),
     },
-    "openrouter": {"COMP-21": error_with_text(_SIGNATURE)},
+    "openrouter": {"COMP-21": ApiError(400, _SIGNATURE)},
     "deepseek-responses": {
         "DS-11": _built_error(
             lambda broken: f"{NO_TOOL_OUTPUT} {text_or_empty(member(broken.value, 'call_id'))}",

@@ -11,7 +11,7 @@ from typing import Any
 from segue.conformance.body_types import is_integral_float
 from segue.conformance.qwen import SPEC
 from segue.conformance.values import text_or_empty
-from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, StandardErrors
+from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, RuleError, StandardErrors
 from segue.emulator.errors.openai_chat import no_model_error
 from segue.emulator.errors.openai_style import expected_result_index, missing_field_error
 from segue.emulator.errors.tool_declarations import (
@@ -38,10 +38,6 @@ _ROLES = ("system", "assistant", "user", "tool", "function")
 
 def _error(message: str) -> ApiError:
     return ApiError(400, message, code=_CODE)
-
-
-def _fixed_error(message: str) -> ErrorBuilder:
-    return lambda _: _error(_PREFIX + message)
 
 
 def _built_error(make: Callable[[BrokenRule], str]) -> ErrorBuilder:
@@ -71,15 +67,15 @@ def _name_message(broken: BrokenRule) -> str:
     return f"{message} - '{broken.dotted_path}'"
 
 
-_RULES: dict[str, ErrorBuilder] = {
+_RULES: dict[str, RuleError] = {
     "QWEN-01": _built_error(_missing_results_message),
-    "QWEN-02": _fixed_error(_ORPHAN_RESULT),
-    "QWEN-03": _fixed_error('The "function.arguments" parameter of the code model must be in JSON format.'),
-    "QWEN-04": _fixed_error("The input messages do not contain elements with the role of user"),
+    "QWEN-02": _error(_PREFIX + _ORPHAN_RESULT),
+    "QWEN-03": _error(f'{_PREFIX}The "function.arguments" parameter of the code model must be in JSON format.'),
+    "QWEN-04": _error(f"{_PREFIX}The input messages do not contain elements with the role of user"),
     "QWEN-06": _built_error(lambda f: f"{f.value!r:.80} has an invalid type - '{f.dotted_path}'"),
     "OAI-CHAT-07": _built_error(lambda f: f"[] is too short - '{f.dotted_path}'"),
     "OAI-CHAT-09": _built_error(_name_message),
-    "OAI-CHAT-11": _fixed_error("The content field is a required field."),
+    "OAI-CHAT-11": _error(f"{_PREFIX}The content field is a required field."),
     "OAI-CHAT-21": _built_error(_type_message),
 }
 
