@@ -15,7 +15,7 @@ import pytest
 
 from segue.canonical.blocks import Message, Text, Thinking
 from segue.canonical.request import Reply
-from segue.store import sqlite_session
+from segue.store import sqlite_file
 from segue.store.conversation import StoredConversation
 from segue.store.events import CallCompleted, MessageAdded, ReplyBroken, Rewound, Sent, UnknownEvent
 from tests.cli.process import SEGUE, environment, run
@@ -27,18 +27,18 @@ from tests.cli.terminal import run_in_terminal
 def counted_rows() -> Generator[list[int]]:
     """How many rows come out of the database."""
     counts: list[int] = []
-    whole = sqlite_session.SqliteSession.run
+    whole = sqlite_file.SqliteSession.run
 
-    def counting(self: sqlite_session.SqliteSession, sql: str, *values: object):
+    def counting(self: sqlite_file.SqliteSession, sql: str, *values: object):
         rows = whole(self, sql, *values)
         counts.append(len(rows))
         return rows
 
-    sqlite_session.SqliteSession.run = counting
+    sqlite_file.SqliteSession.run = counting
     try:
         yield counts
     finally:
-        sqlite_session.SqliteSession.run = whole
+        sqlite_file.SqliteSession.run = whole
 
 
 def human(text: str) -> MessageAdded:

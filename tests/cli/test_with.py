@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from segue.sessions.registry import PROGRAMS
-from segue.store.lease_owner import new_owner
+from segue.store.ids import new_owner
 from tests.cli.gateway_process import PATIENCE, record_files, start_segue
 from tests.cli.process import ProcessResult, is_one_line_error
 from tests.cli.project import KEY, Project

@@ -23,9 +23,9 @@ from mistralai.client.errors import SDKError
 from segue.emulator import Emulator, post, start
 from segue.emulator.client import build_request
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.matching import VOLATILE_FIELDS
 from segue.emulator.recorder import Upstream, parse_upstreams
 from segue.emulator.recordings import Recording, RecordingFolder
+from segue.emulator.replayer import VOLATILE_FIELDS
 from segue.errors import InputError
 from tests.emulator.http_requests import APIS, TIMEOUT, body_of
 from tests.emulator.prefixed import one_api

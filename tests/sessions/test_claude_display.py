@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from segue.sessions.claude.display import display_result
+from segue.sessions.claude.writer import display_result
 
 _EDIT = {"file_path": "/p/a.txt", "old_string": "one\ntwo", "new_string": "three"}
 _SOURCE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}

@@ -15,7 +15,7 @@ from segue.canonical.blocks import Message, ToolCall
 from segue.errors import InputError
 from segue.sessions.claude.attachments import order_as_sent
 from segue.sessions.client import ClientHome
-from segue.sessions.codex.display import display_call
+from segue.sessions.codex.writer import display_call
 from segue.sessions.move_record import MoveRecord
 from segue.sessions.mover import Mover
 from segue.sessions.parsed_log import LogLine

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segue.errors import ConflictError, LeaseError
-from segue.store import lease_owner
+from segue.store import ids
 from segue.store.conversation import StoredConversation
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
@@ -153,13 +153,13 @@ def test_lost_lease_is_reported_once_and_can_be_acquired_again(stores, kept, clo
 
 def test_process_on_another_machine_of_the_same_name_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """On systems without `/proc`, the hardware address tells machines apart."""
-    monkeypatch.setattr(lease_owner, "Path", lambda path: Path("/nowhere") / str(path).lstrip("/"))
-    monkeypatch.setattr(lease_owner, "_pid_scope", lease_owner._pid_scope.__wrapped__)
+    monkeypatch.setattr(ids, "Path", lambda path: Path("/nowhere") / str(path).lstrip("/"))
+    monkeypatch.setattr(ids, "_pid_scope", ids._pid_scope.__wrapped__)
     monkeypatch.setattr("os.getpid", lambda: 2**30)  # no process has it
-    ended = lease_owner.new_owner()
-    assert lease_owner.has_ended(ended)
-    monkeypatch.setattr(lease_owner, "getnode", lambda: 0x123456789ABC)
-    assert not lease_owner.has_ended(ended)
+    ended = ids.new_owner()
+    assert ids.has_ended(ended)
+    monkeypatch.setattr(ids, "getnode", lambda: 0x123456789ABC)
+    assert not ids.has_ended(ended)
 
 
 def test_the_clock_of_the_server_decides(server: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from segue import Conversation
 from segue.canonical.blocks import Message, Native, Opaque, Text, ToolCall
 from segue.errors import InputError
-from segue.store.conversation_events import conversation_events
 from segue.store.events import Event, MessageAdded, decode_by_field, decode_event, dump_event
+from segue.store.replay import conversation_events
 from tests.store.sample_events import any_event
 
 LONG = "a text that is long enough to be stored once " * 3

@@ -16,7 +16,7 @@ import pytest
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.base import ConversationSummary, format_time
 from segue.store.events import Event, Forked, MessageAdded, Renamed, Sent, Switched
-from segue.store.lease_owner import has_ended, new_owner
+from segue.store.ids import has_ended, new_owner
 from segue.store.rows import row_checksum
 from segue.store.sql import SqlSession, SqlStore
 from tests.budget import sample
@@ -536,7 +536,7 @@ def test_the_lease_of_a_process_that_is_gone_is_free_at_once(store: SqlStore) ->
     with pytest.raises(LeaseError, match="--fork"):
         store.acquire(conversation, "another", 1000)
     store.release(conversation, mine)
-    program = "from segue.store.lease_owner import new_owner; print(new_owner())"
+    program = "from segue.store.ids import new_owner; print(new_owner())"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         dead = process.stdout.read().strip()

@@ -71,7 +71,7 @@ def command(
       segue with codex -m anthropic/claude-sonnet-5 -- exec "fix the tests"
     """
     from segue.sessions.registry import PROGRAMS
-    from segue.store.lease_owner import new_owner
+    from segue.store.ids import new_owner
 
     setup = PROGRAMS.get(client)
     if setup is None:
@@ -233,7 +233,7 @@ def _prepare_base() -> Path:
 
 def _remove_abandoned(base: Path) -> None:
     """Remove the temporary folders of runs that were killed."""
-    from segue.store.lease_owner import has_ended
+    from segue.store.ids import has_ended
 
     for folder in base.glob(f"{_PREFIX}*"):
         with suppress(OSError, ValueError):

@@ -19,8 +19,16 @@ from msgspec import Struct
 from segue.errors import StoreError
 from segue.gateway.client_uses import ClientUses
 from segue.store.sql import SqlSession
-from segue.store.sqlite_file import prepare_file, read_application_id, translate_errors
-from segue.store.sqlite_session import SqliteSession, enable_wal, open_lock, read_inode, transaction
+from segue.store.sqlite_file import (
+    SqliteSession,
+    enable_wal,
+    open_lock,
+    prepare_file,
+    read_application_id,
+    read_inode,
+    transaction,
+    translate_errors,
+)
 
 _APPLICATION_ID = 0x53454745
 """The letters SEGE: entries are not kept in the file of a conversation store."""

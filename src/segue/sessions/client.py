@@ -133,6 +133,7 @@ class Client(ABC):
 
     `api` is the API whose bodies `reader` returns and whose items `writer` takes.
 
+    `resume_arguments` are those of `program` before the id of a session that it resumes.
     `kind` is the `ParsedLog.kind` of its sessions; `tested_versions` are those with which moves were tested.
     `max_signed_copy` is the size of the largest signed copy that its sessions have room for.
     """
@@ -142,6 +143,7 @@ class Client(ABC):
     title: ClassVar[str]
     api: ClassVar[str]
     program: ClassVar[str]
+    resume_arguments: ClassVar[tuple[str, ...]]
     reader: ClassVar[Reader]
     writer: ClassVar[Writer]
     tested_versions: ClassVar[tuple[str, ...]]
@@ -187,9 +189,9 @@ class Client(ABC):
         """Return whether a session has only another form than when it was recorded."""
         return False
 
-    @abstractmethod
     def resume(self, session: SessionFile) -> tuple[str, ...]:
         """Return the command that resumes a session."""
+        return (self.program, *self.resume_arguments, session.id)
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an item in the form in which it is read back after a write, for comparison."""

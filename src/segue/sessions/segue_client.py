@@ -24,11 +24,10 @@ from segue.sessions.files import Fingerprint
 from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts
 from segue.store import display_location, open_store, resolve_file
 from segue.store.base import ConversationStore, ConversationSummary, StoredEvent, format_time, parse_time
-from segue.store.conversation_events import conversation_events, message_event
 from segue.store.events import Event, decode_event, dump_event
 from segue.store.export import KIND, dump_events, fill_times, load_events
 from segue.store.ids import new_id
-from segue.store.replay import replay_events
+from segue.store.replay import conversation_events, message_event, replay_events
 
 _MAX_LISTED = 1000
 
@@ -63,6 +62,7 @@ class SegueStore(Client):
     title = "segue"
     api = CANONICAL
     program = "segue"
+    resume_arguments = ("chat", "-s")
     reader = writer = _Export()
     tested_versions = ()
     max_signed_copy = 0
@@ -110,9 +110,6 @@ class SegueStore(Client):
     def is_same(self, recorded: bytes, content: bytes) -> bool:
         """Return whether an export has the same events: earlier versions stored them under other names."""
         return _decode(recorded) == _decode(content)
-
-    def resume(self, session: SessionFile) -> tuple[str, ...]:
-        return (self.program, "chat", "-s", session.id)
 
     def is_open(self, home: ClientHome, session: SessionFile) -> bool:
         with _open(home) as store:

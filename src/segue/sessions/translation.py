@@ -36,6 +36,8 @@ _EXEC_HEADER = re.compile(
     r"\A(?!Output:\n)(?:Chunk ID: .*\n)?(?:Exit code: (?P<first>-?\d+)\n)?(?:Script completed\n)?(?:Wall time:? .*\n)?"
     r"(?:Process exited with code (?P<second>-?\d+)\n)?(?:Original token count: .*\n)?Output:\n"
 )
+# The key of a plan item's text, by the form of the items.
+_ITEM_TEXTS = {"steps": "step", "todos": "content", "descriptions": "description"}
 _STATUSES = {"open": "pending", "doing": "in_progress", "done": "completed"}
 # The command may have several lines.
 _REPORT = re.compile(
@@ -414,14 +416,10 @@ def _read_value(value: Any, argument: Argument) -> Any:
             return round(value * 1000) if isinstance(value, int | float) else value
         case "from-zero":
             return value + 1 if isinstance(value, int) else value
-        case "steps":
-            return _rename_items(value, {"step": "text"})
-        case "todos":
-            return _rename_items(value, {"content": "text"})
         case "states":
             return _rename_items(value, {"state": "status"}, _STATUSES)
-        case "descriptions":
-            return _rename_items(value, {"description": "text"})
+        case "steps" | "todos" | "descriptions":
+            return _rename_items(value, {_ITEM_TEXTS[argument.form]: "text"})
         case "same" | "last-line" | "with-url":
             return value
 
@@ -433,14 +431,10 @@ def _write_value(value: Any, argument: Argument) -> Any:
             return (value // 1000 if value % 1000 == 0 else value / 1000) if isinstance(value, int | float) else value
         case "from-zero":
             return value - 1 if isinstance(value, int) else value
-        case "steps":
-            return _rename_items(value, {"text": "step"})
-        case "todos":
-            return _rename_items(value, {"text": "content"})
         case "states":
             return _rename_items(value, {"status": "state"}, {new: old for old, new in _STATUSES.items()})
-        case "descriptions":
-            return _rename_items(value, {"text": "description"})
+        case "steps" | "todos" | "descriptions":
+            return _rename_items(value, {"text": _ITEM_TEXTS[argument.form]})
         case "same" | "last-line" | "with-url":
             return value
 

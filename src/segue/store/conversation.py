@@ -21,13 +21,6 @@ from segue.canonical.request import Reply, Request
 from segue.errors import InputError, LeaseError, RemoteProtocolError, SegueError, StoreError
 from segue.render.report import Report
 from segue.store.base import ConversationStore, LeaseClaim, StoredEvent
-from segue.store.conversation_events import (
-    add_usage,
-    conversation_events,
-    encode_tokens,
-    find_new_evidence,
-    message_event,
-)
 from segue.store.events import (
     CompressionApplied,
     CompressionUndone,
@@ -45,8 +38,18 @@ from segue.store.events import (
     dump_event,
 )
 from segue.store.export import fill_times
-from segue.store.lease_owner import new_owner
-from segue.store.replay import ReplayState, change_settings, publish_result, replay_events
+from segue.store.ids import new_owner
+from segue.store.replay import (
+    ReplayState,
+    add_usage,
+    change_settings,
+    conversation_events,
+    encode_tokens,
+    find_new_evidence,
+    message_event,
+    publish_result,
+    replay_events,
+)
 
 T = TypeVar("T")
 

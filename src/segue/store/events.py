@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -326,23 +326,8 @@ Event: TypeAlias = (
 )
 
 _EVENT_TYPES: dict[str, type[Struct]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (
-        *(
-            SettingsChanged,
-            MessageAdded,
-            CallCompleted,
-            ResultRecorded,
-            ResultPublished,
-            CallCancelled,
-            Sent,
-            Restored,
-            ReplyBroken,
-        ),
-        *(CompressionApplied, CompressionUndone, Rewound, Switched, Forked, Renamed),
-    )
+    str(kind.__struct_config__.tag): kind for kind in get_args(Event) if kind is not UnknownEvent
 }
-
 
 FORMER_KINDS = {
     "said": "added",

@@ -31,8 +31,7 @@ from segue.store.base import (
     format_time,
 )
 from segue.store.events import FORMER_KINDS, Event, Forked, Renamed
-from segue.store.ids import new_id, validate_id
-from segue.store.lease_owner import has_ended
+from segue.store.ids import has_ended, new_id, validate_id
 from segue.store.lineage import detach_forks, select_events, select_hits
 from segue.store.rows import (
     PreparedEvent,

@@ -20,13 +20,17 @@ from segue.store.search_text import MAX_PARTS
 from segue.store.sql import Query, SqlSession, SqlStore
 from segue.store.sqlite_file import (
     APPLICATION_ID,
+    SqliteSession,
     check_file,
+    enable_wal,
     is_readonly,
+    open_lock,
     open_readonly,
     prepare_file,
+    read_inode,
+    transaction,
     translate_errors,
 )
-from segue.store.sqlite_session import SqliteSession, enable_wal, open_lock, read_inode, transaction
 
 _MIN_SQLITE_VERSION = (3, 35, 0)
 _PRAGMAS = (

@@ -19,9 +19,8 @@ from segue.canonical.json import encode_json_text
 from segue.canonical.request import Options, Request, Tool
 from segue.emulator.model import texts
 from segue.emulator.model.arguments import is_valid, make_arguments, make_free_text
-from segue.emulator.model.exchange import Exchange, find_exchange, format_result, is_failure
+from segue.emulator.model.exchange import Exchange, asks_for_history, find_exchange, format_result, is_failure, recall
 from segue.emulator.model.file_tools import CHANGING_ROLES, FileTools, find_file_tools
-from segue.emulator.model.summary import asks_for_history, recall
 from segue.emulator.model.tool_match import find_mentioned_tools, select_tools
 from segue.emulator.steps import CallStep, EndStep, ReplySteps, Step, TextStep, ThinkStep
 

@@ -13,7 +13,6 @@ from segue.emulator.errors.openai_style import empty_array_error
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.providers.provider import Body, Provider, RequestContext, Route, count_calls, post_route
 from segue.emulator.signatures import HEX, IdGenerator
-from segue.models import Model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 from segue.wire.stream.events import ReplyStart, arguments_text
@@ -63,14 +62,12 @@ class OpenAIChat(ChatProvider):
 
 class Mistral(ChatProvider):
     api = "mistral"
+    cache_unit = (64, 64)
 
     @property
     def base_path(self) -> str:
         # Mistral's client adds /v1 itself.
         return ""
-
-    def cache_steps(self, model: Model) -> tuple[int, int]:
-        return 64, 64
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make("reply", 0, 32, HEX)
@@ -97,10 +94,8 @@ class Kimi(ChatProvider):
     """K2's ids contain the tool name and an index over all calls of the conversation (KIM-01)."""
 
     api = "kimi"
+    cache_unit = (256, 256)
     always_reasons = True
-
-    def cache_steps(self, model: Model) -> tuple[int, int]:
-        return 256, 256
 
     def call_ids(self, context: RequestContext, index: int, tool: str) -> tuple[str | None, str | None]:
         return f"functions.{tool}:{count_calls(context.request) + index}", None
@@ -111,11 +106,9 @@ class Kimi(ChatProvider):
 
 class DeepSeek(ChatProvider):
     api = "deepseek"
+    cache_unit = (64, 64)
     always_reasons = True
     routes = (post_route("(?:/v1|/beta)?/chat/completions"), _models_route("(?:/v1)?/models"))
-
-    def cache_steps(self, model: Model) -> tuple[int, int]:
-        return 64, 64
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make_uuid("reply")
@@ -129,13 +122,11 @@ class DeepSeek(ChatProvider):
 
 class Qwen(ChatProvider):
     api = "qwen"
+    cache_unit = (256, 1)
     routes = (
         post_route("(?:/compatible-mode)?(?:/v1)?/chat/completions"),
         _models_route("(?:/compatible-mode)?(?:/v1)?/models"),
     )
-
-    def cache_steps(self, model: Model) -> tuple[int, int]:
-        return 256, 1
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"chatcmpl-{ids.make_uuid('reply')}"

@@ -16,7 +16,7 @@ from segue.conformance.rule import Violation
 from segue.emulator.errors.anthropic_compaction import CONTENT_MISMATCH, SIGNATURE_INVALID, TOOL_CHANGES_MISMATCH
 from segue.emulator.inserted_frames import InsertedFrames
 from segue.emulator.json_values import JsonObject, list_or_empty, object_or_none, objects_in
-from segue.emulator.model.summary import summarize
+from segue.emulator.model.exchange import summarize
 from segue.emulator.prompt_cache import estimate_tokens
 from segue.emulator.providers.provider import Body, RequestContext, StreamFraming, make_violation
 from segue.emulator.signatures import Signer, digest

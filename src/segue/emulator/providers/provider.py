@@ -108,6 +108,8 @@ class Provider:
     """Fields that every body must have."""
     always_reasons: ClassVar[bool] = False
     """A reasoning model reasons in every reply: clients must send reasoning back, so they must receive some."""
+    cache_unit: ClassVar[tuple[int, int]] = (1024, 128)
+    """The least number of tokens that the prompt cache stores, and the step in which it counts them."""
     signature_format: ClassVar[tuple[str, Literal["standard", "url"]]] = ("", "standard")
 
     def __init__(self, seed: int) -> None:
@@ -185,8 +187,8 @@ class Provider:
         return iter(())
 
     def cache_steps(self, model: Model) -> tuple[int, int]:
-        """Return the least number of tokens that the prompt cache stores, and the step in which it counts them."""
-        return 1024, 128
+        """Return the `cache_unit` for a model."""
+        return self.cache_unit
 
     def marked_parts(self, body: Body) -> list[PromptPart] | None:
         """Return the parts of the prompt with their cache marks; None if every prompt is cached."""

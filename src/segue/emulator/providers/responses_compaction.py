@@ -10,7 +10,7 @@ from msgspec import Struct
 from segue.canonical.request import Usage
 from segue.emulator.inserted_frames import InsertedFrames
 from segue.emulator.json_values import JsonObject, list_or_empty, object_or_none, objects_in, without_keys
-from segue.emulator.model.summary import summarize
+from segue.emulator.model.exchange import summarize
 from segue.emulator.prompt_cache import estimate_tokens
 from segue.emulator.providers.provider import Body, RequestContext, StreamFraming
 from segue.emulator.signatures import Signer

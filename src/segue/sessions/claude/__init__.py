@@ -19,8 +19,8 @@ from segue.sessions import files
 from segue.sessions.claude import reader
 from segue.sessions.claude.writer import ClaudeWriter
 from segue.sessions.client import CANONICAL, REASONING_REMOVED, Client, ClientHome, NewSession, SessionFile
-from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.launch import Launch, LaunchContext, ModelSetting, Program
+from segue.sessions.lines import Excerpt, read_excerpt
 from segue.sessions.values import object_of
 
 _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
@@ -40,6 +40,7 @@ class ClaudeCode(Client, Program):
     title = "Claude Code"
     api = reader.API
     program = "claude"
+    resume_arguments = ("--resume",)
     reader = reader
     writer = ClaudeWriter
     tested_versions = (ClaudeWriter.version,)
@@ -79,9 +80,6 @@ class ClaudeCode(Client, Program):
                 "CLAUDE_CODE_USE_VERTEX",
             ),
         )
-
-    def resume(self, session: SessionFile) -> tuple[str, ...]:
-        return (self.program, "--resume", session.id)
 
     def find_unsupported(self, block: Block, source: str) -> str | None:
         """Return a reason to remove the reasoning of other clients: it is bound to their instructions.

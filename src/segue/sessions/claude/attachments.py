@@ -9,9 +9,25 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from segue.canonical.json import encode_json_text
-from segue.sessions.claude.entries import blocks_of
 from segue.sessions.parsed_log import LogLine
 from segue.sessions.values import object_of
+
+
+def blocks_of(line: LogLine) -> list[Mapping[str, Any]]:
+    """Return the blocks of an entry's message; a text is one block."""
+    content = object_of(line.value.get("message")).get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    items = cast("list[Any]", content) if isinstance(content, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
+def reply_id(line: LogLine) -> str | None:
+    """Return the id of the reply that an entry is part of; None for other entries."""
+    message = object_of(line.value.get("message"))
+    name = message.get("id")
+    return name if line.value.get("type") == "assistant" and isinstance(name, str) else None
+
 
 # Attachments with content of the user, or that the user referred to. The others are the client's own context.
 _USER_ATTACHMENTS = frozenset(

@@ -20,8 +20,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.errors import InputError
-from segue.sessions.claude.attachments import expand_entry, order_as_sent
-from segue.sessions.claude.entries import blocks_of, reply_id
+from segue.sessions.claude.attachments import blocks_of, expand_entry, order_as_sent, reply_id
 from segue.sessions.client import MARK_KEY
 from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts, is_client_text, make_title
 from segue.sessions.values import object_of, string_of

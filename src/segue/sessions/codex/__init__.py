@@ -31,6 +31,7 @@ class Codex(Client, Program):
     title = "Codex"
     api = reader.API
     program = "codex"
+    resume_arguments = ("resume",)
     reader = reader
     writer = CodexWriter
     tested_versions = (CodexWriter.version,)
@@ -88,9 +89,6 @@ class Codex(Client, Program):
         }
         arguments = [part for key, value in settings.items() for part in ("-c", f"{key}={json.dumps(value)}")]
         return Launch(tuple(arguments), {KEY_VARIABLE: context.key})
-
-    def resume(self, session: SessionFile) -> tuple[str, ...]:
-        return (self.program, "resume", session.id)
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         return complete_item(value)

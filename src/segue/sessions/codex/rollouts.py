@@ -16,8 +16,7 @@ from typing import Any, cast
 from segue.canonical.json import parse_json
 from segue.errors import InputError
 from segue.sessions import files
-from segue.sessions.excerpt import Excerpt, read_excerpt
-from segue.sessions.lines import decode_lines, encode_lines
+from segue.sessions.lines import Excerpt, decode_lines, encode_lines, read_excerpt
 from segue.sessions.values import object_of
 
 COMPRESSED = ".zst"

@@ -17,11 +17,11 @@ from typing import Any
 from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.client import Client, ClientHome, NewSession, SessionFile
-from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.gemini import reader
 from segue.sessions.gemini.writer import GeminiWriter, normalize_unit
 from segue.sessions.gemini_contents import API
 from segue.sessions.launch import Launch, LaunchContext, ModelSetting, Program, write_json
+from segue.sessions.lines import Excerpt, read_excerpt
 from segue.sessions.parsed_log import LogLine
 from segue.sessions.values import object_of
 from segue.store.base import format_time
@@ -42,6 +42,7 @@ class GeminiCli(Client, Program):
     title = "Gemini CLI"
     api = API
     program = "gemini"
+    resume_arguments = ("--resume",)
     reader = reader
     writer = GeminiWriter
     tested_versions = (GeminiWriter.version,)
@@ -86,9 +87,6 @@ class GeminiCli(Client, Program):
             },
             removed=("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
         )
-
-    def resume(self, session: SessionFile) -> tuple[str, ...]:
-        return (self.program, "--resume", session.id)
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         return normalize_unit(value)

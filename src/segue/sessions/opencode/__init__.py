@@ -47,6 +47,7 @@ class Opencode(AnyProviderClient, Program):
     kind = "opencode"
     title = "opencode"
     program = "opencode"
+    resume_arguments = ("--session",)
     reader = reader
     writer = writer
     tested_versions = (writer.VERSION,)
@@ -121,9 +122,6 @@ class Opencode(AnyProviderClient, Program):
         agents = {agent: {"model": name} for agent in ("build", "plan")}
         content = {"provider": {PROVIDER: provider}, "model": name, "agent": agents}
         return Launch(variables={"OPENCODE_CONFIG_CONTENT": json.dumps(content)})
-
-    def resume(self, session: SessionFile) -> tuple[str, ...]:
-        return (self.program, "--session", session.id)
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         item = normalize_unit(value)

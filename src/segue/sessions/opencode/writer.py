@@ -13,9 +13,7 @@ from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
 from segue.sessions.any_provider import objects_of
 from segue.sessions.client import MARK_KEY, PARENT_KEY, SIGNED_COPY_KEY, NewSession, SessionItem
-from segue.sessions.opencode.display import display_call
-from segue.sessions.opencode.history import select_kept
-from segue.sessions.opencode.reader import ADDED, decode, find_model
+from segue.sessions.opencode.reader import ADDED, decode, find_model, select_kept
 from segue.sessions.opencode.settings import UNKNOWN_MODEL, Model
 from segue.sessions.values import object_of
 
@@ -190,3 +188,35 @@ def _file(block: dict[str, Any]) -> dict[str, Any]:
     source, name = block["source"], block.get("title")
     url = f"data:{source['media_type']};base64,{source['data']}"
     return {"type": "file", "mime": source["media_type"], "url": url, **({"filename": name} if name else {})}
+
+
+_MAX_OUTPUT = 30_000
+
+
+# -------------------------------------------------------------------------------------- what the screen shows of a call
+
+
+def display_call(name: str, arguments: dict[str, Any], output: str) -> dict[str, Any]:
+    """Return the metadata of a call, by its tool."""
+    match name:
+        case "bash":
+            return {"output": output[:_MAX_OUTPUT]}
+        case "edit" if _are_texts(arguments, "filePath", "oldString", "newString"):
+            return {"diff": _render_diff(arguments["filePath"], arguments["oldString"], arguments["newString"])}
+        case "write":
+            return {"diagnostics": {}}
+        case "todowrite" if isinstance(arguments.get("todos"), list):
+            return {"todos": arguments["todos"]}
+        case _:
+            return {}
+
+
+def _are_texts(arguments: dict[str, Any], *names: str) -> bool:
+    return all(isinstance(arguments.get(name), str) for name in names)
+
+
+def _render_diff(path: str, old: str, new: str) -> str:
+    """Return a diff that replaces all lines. Where they are in the file is not known."""
+    removed, added = old.split("\n"), new.split("\n")
+    head = [f"--- {path}", f"+++ {path}", f"@@ -1,{len(removed)} +1,{len(added)} @@"]
+    return "\n".join([*head, *(f"-{line}" for line in removed), *(f"+{line}" for line in added), ""])

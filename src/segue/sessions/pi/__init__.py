@@ -18,8 +18,8 @@ from segue.errors import InputError
 from segue.sessions import files
 from segue.sessions.any_provider import AnyProviderClient
 from segue.sessions.client import ClientHome, NewSession, SessionFile, time_ordered_id
-from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.launch import MAX_OUTPUT, MODEL, PROVIDER, Launch, LaunchContext, Program, overlay
+from segue.sessions.lines import Excerpt, read_excerpt
 from segue.sessions.parsed_log import LogLine
 from segue.sessions.pi import reader
 from segue.sessions.pi.writer import PiWriter
@@ -35,6 +35,7 @@ class Pi(AnyProviderClient, Program):
     kind = "pi"
     title = "pi"
     program = "pi"
+    resume_arguments = ("--session",)
     reader = reader
     writer = PiWriter
     tested_versions = (PiWriter.version,)
@@ -90,9 +91,6 @@ class Pi(AnyProviderClient, Program):
         overlay(own, context.folder, {"models.json": {**users, "providers": providers}}, [sessions.name])
         arguments = ("--provider", PROVIDER, "--model", MODEL)
         return Launch(arguments, {name: str(context.folder)}, folders=(sessions,))
-
-    def resume(self, session: SessionFile) -> tuple[str, ...]:
-        return (self.program, "--session", session.id)
 
 
 def encode_folder(cwd: str) -> str:

@@ -16,9 +16,9 @@ from segue.errors import InputError
 from segue.processes import is_running
 from segue.sessions import files
 from segue.sessions.client import Client, ClientHome, NewSession, SessionFile
-from segue.sessions.excerpt import Excerpt, read_excerpt
 from segue.sessions.gemini_contents import API, strip_placeholder
 from segue.sessions.launch import MODEL, Launch, LaunchContext, Program, write_json
+from segue.sessions.lines import Excerpt, read_excerpt
 from segue.sessions.parsed_log import LogLine
 from segue.sessions.qwen import reader
 from segue.sessions.qwen.writer import QwenWriter
@@ -32,6 +32,7 @@ class QwenCode(Client, Program):
     title = "Qwen Code"
     api = API
     program = "qwen"
+    resume_arguments = ("--resume",)
     reader = reader
     writer = QwenWriter
     tested_versions = (QwenWriter.version,)
@@ -71,9 +72,6 @@ class QwenCode(Client, Program):
                 "QWEN_CODE_SYSTEM_SETTINGS_PATH": str(write_json(context.folder / "settings.json", settings)),
             },
         )
-
-    def resume(self, session: SessionFile) -> tuple[str, ...]:
-        return (self.program, "--resume", session.id)
 
     def normalize(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         return strip_placeholder(value)

@@ -8,8 +8,8 @@ from pathlib import Path
 from segue.errors import InputError
 from segue.sessions.any_provider import AnyProviderClient
 from segue.sessions.client import ClientHome, NewSession, SessionFile
-from segue.sessions.excerpt import read_excerpt
 from segue.sessions.launch import Launch, LaunchContext, Program
+from segue.sessions.lines import read_excerpt
 
 from . import reader
 from .writer import AcmeWriter
@@ -20,6 +20,7 @@ class Acme(AnyProviderClient, Program):
     kind = reader.KIND
     title = "Acme"
     program = "acme"
+    resume_arguments = ("resume",)
     package = "@acme/cli"
     reader = reader
     writer = AcmeWriter
@@ -40,9 +41,6 @@ class Acme(AnyProviderClient, Program):
 
     def locate(self, home: ClientHome, draft: NewSession) -> Path:
         return _root(home) / f"{draft.id}.jsonl"
-
-    def resume(self, session: SessionFile) -> tuple[str, ...]:
-        return (self.program, "resume", session.id)
 
     def launch(self, context: LaunchContext) -> Launch:
         return Launch(("--url", context.url), {"ACME_KEY": context.key})
