@@ -14,8 +14,7 @@ from segue.bridge.caching import (
     place_markers,
     remove_billing_header,
 )
-from segue.emulator.prompt_cache import MarkedPromptCache
-from segue.emulator.providers.claude import marked_parts
+from segue.emulator.prompt_cache import CacheRules, PromptCache, split_prompt
 from tests.work import count_work
 
 MARKER = {"type": "ephemeral"}
@@ -215,13 +214,14 @@ def test_body_of_another_shape_is_unchanged(data: bytes) -> None:
 
 
 def test_each_request_reads_what_the_one_before_wrote() -> None:
-    cache = MarkedPromptCache()
+    cache = PromptCache(lambda: 0.0)
+    rules = CacheRules(minimum=1, marked="none", look_back=20, reports_writes=True)
     body, totals = anthropic_body(messages=[]), list[tuple[int, int]]()
     for round_number in range(4):
         body["messages"].append({"role": "user", "content": "Next. " * 20})
         marked = mark(body)
-        parts = marked_parts(marked["tools"], marked["system"], marked["messages"])
-        totals.append(cache.lookup_and_add(("account", "model"), parts, 1))
+        usage = cache.bill("account", "model", marked, split_prompt(marked, marked["messages"]), rules).usage
+        totals.append((usage.cache_read, usage.cache_write))
         # A reply with more blocks than the provider searches back from a marker.
         body["messages"].append(
             {"role": "assistant", "content": [{"type": "text", "text": f"{round_number} {n}"} for n in range(30)]}

@@ -388,41 +388,6 @@ def test_results_are_put_in_and_the_model_goes_on_after_the_script(api: str, *, 
         assert all(record.accepted for record in emulator.requests)
 
 
-@both_ways
-@every_api
-def test_usage_counts_what_was_cached(api: str, *, stream: bool) -> None:
-    chat = conversation("How is the weather in Lisbon? " * 800)
-    bodies: list[dict[str, Any]] = []
-    usages = []
-    with start(api, script="say Sunny.\n---\nsay Still sunny, as far as I can tell.") as emulator:
-        for _ in range(2):
-            body = body_of(api, chat)
-            if api == "anthropic":
-                body["cache_control"] = {"type": "ephemeral"}
-            elif api == "bedrock":
-                body["messages"][-1]["content"].append({"cachePoint": {"type": "default"}})
-            if api in ("openai-chat", "qwen") and stream:
-                body["stream_options"] = {"include_usage": True}
-            bodies.append(body)
-            reply = request_reply(emulator, body, stream=stream)
-            usages.append(reply.usage)
-            chat.add_reply(reply)
-            chat.add_user("And now?")
-    first, second = usages
-    assert first.cache_read == 0
-    assert 5000 < first.input < second.input
-    assert first.input - 400 < second.cache_read <= first.input
-    if api in ("anthropic", "bedrock"):
-        assert first.input - 60 < first.cache_write <= first.input
-        assert 0 < second.cache_write < 60
-    else:
-        assert first.cache_write == second.cache_write == 0
-    assert 0 < first.output < second.output
-    # A cache point is a block of its message, so that message is another one without it.
-    kept = 0 if api == "bedrock" else 1
-    assert [(record.messages, record.kept) for record in emulator.requests] == [(1, 0), (3, kept)]
-
-
 # ------------------------------------------------------------------------------------------------------------- the seed
 
 
@@ -523,34 +488,6 @@ def test_paths_that_lead_nowhere(api: str) -> None:
 
 def test_tools_here_are_what_the_scripts_call() -> None:
     assert [tool["function"]["name"] for tool in TOOLS] == ["get_weather", "get_time"]
-
-
-@both_ways
-@every_api
-def test_only_long_or_marked_prompts_are_cached(api: str, *, stream: bool) -> None:
-    """Claude's providers cache what a request marks; all providers only prompts of a minimum size."""
-    marks = api in ("anthropic", "bedrock")
-    chat = conversation("How is the weather in Lisbon? " * (800 if marks else 5))
-    with start(api, script="say Sunny.\n---\nsay Sunny.") as emulator:
-        for _ in range(2):
-            body = body_of(api, chat)
-            if api in ("openai-chat", "qwen") and stream:
-                body["stream_options"] = {"include_usage": True}
-            usage = request_reply(emulator, body, stream=stream).usage
-            assert usage is not None
-            assert usage.input > 0
-            if api not in ("deepseek", "mistral"):
-                assert usage.cache_read == 0
-            # These two cache in steps of 64 tokens.
-            assert (usage.cache_read % 64, usage.cache_write) == (0, 0)
-
-
-def test_short_marked_prompt_is_not_cached() -> None:
-    chat = conversation("How is the weather in Lisbon?")
-    with start("anthropic") as emulator:
-        body = {**body_of("anthropic", chat), "cache_control": {"type": "ephemeral"}}
-        usages = [request_reply(emulator, body, stream=False).usage for _ in range(2)]
-    assert [(usage.cache_read, usage.cache_write) for usage in usages if usage is not None] == [(0, 0), (0, 0)]
 
 
 def test_message_start_has_the_tokens_of_the_prompt() -> None:

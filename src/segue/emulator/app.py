@@ -6,9 +6,10 @@ in the API's format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
+from time import monotonic
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,13 +17,13 @@ import msgspec
 from segue import conformance
 from segue.canonical.blocks import Thinking
 from segue.canonical.json import parse_json_object
-from segue.canonical.request import Request, Usage
+from segue.canonical.request import Request
 from segue.conformance.rule import Verdict, Violation
 from segue.emulator import errors
 from segue.emulator.faults import Fault, FaultPlan, cut_arguments, repeat_ids
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest, RequestLog
 from segue.emulator.model.script import fill_placeholders
-from segue.emulator.prompt_cache import MarkedPromptCache, PromptCache
+from segue.emulator.prompt_cache import PromptCache, count_prompt, split_prompt
 from segue.emulator.providers.provider import Operation, Provider, RequestContext, Route
 from segue.emulator.reply import ReplyBuilder, render_reply_body, stream_response, whole_response
 from segue.emulator.signatures import IdGenerator, digest
@@ -34,7 +35,6 @@ from segue.wire.registry import SERVERS
 # APIs that send arguments as an object: in every reply, or at least in replies that are not streamed.
 _OBJECT_ARGUMENTS = frozenset({"gemini"})
 _OBJECT_ARGUMENTS_UNSTREAMED = frozenset({"gemini", "anthropic", "bedrock"})
-_PREFIX_KEYS = ("system", "systemInstruction", "system_instruction", "instructions", "tools", "toolConfig")
 
 
 class _AdmittedRequest(NamedTuple):
@@ -52,7 +52,7 @@ class App:
     """`patience` is the length of the faults `slow-start` (also of an error) and `stall`, in seconds.
 
     `scripted_reply` returns the reply to a request, or None for that of the built-in model; several providers can share
-    it.
+    it. `clock` returns the seconds by which prompt caches expire.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class App:
         scripted_reply: ScriptFunction = lambda _: None,
         faults: FaultPlan | None = None,
         patience: float = 30.0,
+        clock: Callable[[], float] = monotonic,
         log: RequestLog | None = None,
     ) -> None:
         self.provider = provider
@@ -75,8 +76,7 @@ class App:
         self._scripted_reply = scripted_reply
         self._faults = faults or FaultPlan()
         self._patience = patience
-        self._cache = PromptCache()
-        self._marked_cache = MarkedPromptCache()
+        self._cache = PromptCache(clock)
         self._repeat_counts: dict[str, int] = {}
         self._standard_errors = errors.standard_errors(provider.api)
         self._render_error = (provider.wire if profile is None else SERVERS[profile]).render_error
@@ -258,24 +258,19 @@ class App:
     ) -> HttpResponse:
         record, provider, faults = admitted.record, self.provider, admitted.faults
         entries = provider.billed_entries(whole)
-        head = {key: whole[key] for key in _PREFIX_KEYS if key in whole}
         record.messages = len(entries)
-        owner = (admitted.account, record.model)
-        record.kept, kept_tokens, prompt_tokens = self._cache.lookup_and_add(owner, head, entries)
+        model = record.model or provider.wire.default_model
+        parts = split_prompt(whole, entries)
         if admitted.operation == "count":
-            return HttpResponse(200, msgspec.json.encode(provider.token_count_body(prompt_tokens)))
+            return HttpResponse(200, msgspec.json.encode(provider.token_count_body(count_prompt(parts, model))))
         record.streamed = provider.is_streaming(admitted.operation, whole)
-        context = RequestContext(
-            whole,
-            request,
-            record.model or provider.wire.default_model,
-            admitted.account,
-            admitted.ids,
-            operation=admitted.operation,
-        )
-        prompt_usage = self._bill_prompt(context, kept_tokens, prompt_tokens)
-        compaction = provider.compact(context, prompt_usage)
+        context = RequestContext(whole, request, model, admitted.account, admitted.ids, operation=admitted.operation)
+        rules = provider.cache_rules(whole, context.identified_model, parts)
+        prompt = self._cache.bill(admitted.account, model, whole, parts, rules)
+        record.kept = prompt.kept
+        compaction = provider.compact(context, prompt.usage)
         is_alone = compaction is not None and compaction.ends_reply
+        billed = compaction.bill_reply(prompt.usage) if compaction else prompt.usage
         steps = () if is_alone else self._next_steps(context, verdict, record)
         if "cut-arguments" in faults:
             steps = cut_arguments(steps)
@@ -294,7 +289,7 @@ class App:
                 context,
                 steps,
                 number=record.number,
-                prompt_usage=compaction.bill_reply(prompt_usage) if compaction else prompt_usage,
+                prompt=prompt._replace(usage=billed, written=prompt.written if billed.cache_write else {}),
                 object_arguments=objects,
                 reply_ids=IdGenerator("repeated") if "same-reply-id" in faults else context.ids,
             )
@@ -315,18 +310,6 @@ class App:
             self._patience if "slow-start" in faults else 0
         )
         return response
-
-    def _bill_prompt(self, context: RequestContext, kept_tokens: int, prompt_tokens: int) -> Usage:
-        """Return the tokens of the prompt: those read from the cache and written to it as the provider counts them."""
-        marked_parts = self.provider.marked_parts(context.body)
-        if marked_parts is None:
-            minimum, step = self.provider.cache_steps(context.identified_model)
-            read = kept_tokens // step * step
-            return Usage(prompt_tokens, cache_read=read if read >= minimum else 0)
-        minimum, _ = self.provider.cache_steps(context.identified_model)
-        owner = (context.account, context.model)
-        read, written = self._marked_cache.lookup_and_add(owner, marked_parts, minimum)
-        return Usage(max(prompt_tokens, read + written), cache_read=read, cache_write=written)
 
     def _next_steps(self, context: RequestContext, verdict: Verdict, record: RecordedRequest) -> ReplySteps:
         # KIM-01: the template prints ids unchanged, and ids of another format make the model garble its calls.

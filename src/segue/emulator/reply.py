@@ -16,7 +16,8 @@ from segue.canonical.ids import canonical_tool_id
 from segue.canonical.request import Reply, Usage
 from segue.emulator.faults import Fault, make_id_remover, map_payloads, repeat_end
 from segue.emulator.http_messages import HttpResponse
-from segue.emulator.prompt_cache import estimate_tokens
+from segue.emulator.json_values import object_or_none
+from segue.emulator.prompt_cache import PromptBill, estimate_tokens
 from segue.emulator.providers.provider import Provider, RequestContext, StreamFraming
 from segue.emulator.signatures import IdGenerator
 from segue.emulator.steps import CallStep, CutStep, EndStep, ErrorStep, ReplySteps, Step, TextStep, ThinkStep, WaitStep
@@ -60,7 +61,7 @@ class ReplyBuilder:
         steps: ReplySteps,
         *,
         number: int,
-        prompt_usage: Usage,
+        prompt: PromptBill,
         object_arguments: bool,
         reply_ids: IdGenerator,
     ) -> None:
@@ -71,7 +72,8 @@ class ReplyBuilder:
         self.context = replace(context, thought_count=len(self.thoughts))
         self.steps = steps
         self._provider = provider
-        self._prompt_usage = prompt_usage
+        self._prompt_usage = prompt.usage
+        self._written = prompt.written
         self._object_arguments = object_arguments
         self._counts = {"calls": 0, "thoughts": 0}
         self._parts: list[tuple[Step, int]] = []
@@ -107,6 +109,17 @@ class ReplyBuilder:
         last = self._parts[-1][0] if self._parts else None
         return last if isinstance(last, ErrorStep | CutStep) else None
 
+    def complete_usage(self, payload: Any) -> Any:
+        """Add the provider's own fields to each usage of a reply or an event."""
+        members = object_or_none(payload)
+        if members is None or members.get("type") == "message_delta":
+            return payload
+        usage = object_or_none(members.get("usage"))
+        changed = {key: self.complete_usage(members[key]) for key in ("message", "response") if key in members}
+        if usage is not None:
+            changed["usage"] = self._provider.complete_usage(usage, self._written)
+        return {**members, **changed}
+
     def stream_steps(self) -> Iterator[_StreamStep]:
         """Yield the stream events and steps of the reply, up to an error or cut."""
         reply = self.reply
@@ -137,8 +150,10 @@ class ReplyBuilder:
         return EndStep("tool_calls" if any(isinstance(block, ToolCall) for block in blocks) else "stop")
 
     def _count_usage(self, blocks: Sequence[Block]) -> Usage:
-        thought = sum(map(estimate_tokens, self.thoughts))
-        return msgspec.structs.replace(self._prompt_usage, output=thought + _count_tokens(blocks), reasoning=thought)
+        thought = sum(estimate_tokens(thought, self.context.model) for thought in self.thoughts)
+        return msgspec.structs.replace(
+            self._prompt_usage, output=thought + _count_tokens(blocks, self.context.model), reasoning=thought
+        )
 
     # ------------------------------------------------------------------------------------------------------- the blocks
 
@@ -186,12 +201,12 @@ def _is_complete(block: Block) -> bool:
     return isinstance(block, ToolCall) and block.kind != "custom" and block.arguments_text is None
 
 
-def _count_tokens(blocks: Sequence[Block]) -> int:
+def _count_tokens(blocks: Sequence[Block], model: str) -> int:
     text = "".join(block.text for block in blocks if isinstance(block, Text))
     calls_text = "".join(
         f"{call.name}{call.arguments_text or call.arguments}" for call in blocks if isinstance(call, ToolCall)
     )
-    return estimate_tokens(text + calls_text)
+    return estimate_tokens(text + calls_text, model)
 
 
 def _split_deltas(events: Sequence[Event]) -> Iterator[Event]:
@@ -223,7 +238,8 @@ def _raw_id_context(provider: Provider, context: RequestContext, builder: ReplyB
 
 
 def render_reply_body(provider: Provider, builder: ReplyBuilder) -> JsonObject:
-    return provider.wire.render_reply(builder.reply, _raw_id_context(provider, builder.context, builder))
+    body = provider.wire.render_reply(builder.reply, _raw_id_context(provider, builder.context, builder))
+    return builder.complete_usage(body)
 
 
 def _payload_change(builder: ReplyBuilder, faults: frozenset[Fault]) -> Callable[[Any], Any] | None:
@@ -325,6 +341,8 @@ def _encode_steps(
             data = provider.encode_stream_error(data)
         elif isinstance(step, ReplyStart) and data:
             data = provider.encode_reply_start(data, builder.reply)
+        if b'"usage"' in data:
+            data = map_payloads(data, builder.complete_usage)
         if data:
             yield framing.feed(data) if framing else data
     if framing:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from http import HTTPStatus
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -211,6 +212,7 @@ def start(
     faults: Iterable[str] | Mapping[str, float] = (),
     seed: int = 0,
     patience: float = 30.0,
+    clock: Callable[[], float] = monotonic,
     on_request: Callable[[RecordedRequest], None] | None = None,
     record: str | Path | None = None,
     upstream: str | Mapping[str, str] | None = None,
@@ -222,7 +224,7 @@ def start(
     steps of the reply to a request; without one, and after its end, the built-in model replies. With `strict` off
     invalid bodies are accepted and their violations only recorded. `keys` are the accepted keys (on Bedrock a bearer
     token, or `access key:secret`); by default any key is. `faults` are those of `FaultPlan`; `slow-start` and `stall`
-    last `patience` seconds. `on_request` is called for each request.
+    last `patience` seconds. Prompt caches expire by `clock`, in seconds. `on_request` is called for each request.
 
     `record` is a folder: requests are sent to `upstream`, a URL or a URL for each API, and each exchange is stored as a
     file without its secrets. `replay` is such a folder: requests are answered from its files, without a network. Both
@@ -231,7 +233,14 @@ def start(
     if port not in range(_LAST_PORT + 1):
         raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
     emulation = EmulationOptions(
-        script=script, strict=strict, profile=profile, keys=keys, faults=faults, seed=seed, patience=patience
+        script=script,
+        strict=strict,
+        profile=profile,
+        keys=keys,
+        faults=faults,
+        seed=seed,
+        patience=patience,
+        clock=clock,
     )
     recording = RecordingOptions(record=record, upstream=upstream, replay=replay)
     return Emulator(build_router(api, RequestLog(on_request), emulation, recording), port, host=host)

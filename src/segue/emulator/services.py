@@ -7,9 +7,10 @@ several have the same path, the key header, the model name, and then the order o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol
 
 from segue.canonical.json import parse_json_object
@@ -125,6 +126,7 @@ class EmulationOptions:
     faults: Iterable[str] | Mapping[str, float] = ()
     seed: int = 0
     patience: float = 30.0
+    clock: Callable[[], float] = monotonic
 
     @property
     def changed(self) -> list[str]:
@@ -185,6 +187,7 @@ def _emulate(api: str, log: RequestLog, options: EmulationOptions) -> Router:
             scripted_reply=scripted_reply,
             faults=faults,
             patience=options.patience,
+            clock=options.clock,
             log=log,
         )
 

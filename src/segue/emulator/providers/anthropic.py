@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,8 +16,8 @@ from segue.emulator.errors.anthropic import THREAD_ALREADY_CONTINUED, THREAD_FIE
 from segue.emulator.faults import map_payloads
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
-from segue.emulator.prompt_cache import PromptPart
-from segue.emulator.providers import claude, claude_compaction
+from segue.emulator.prompt_cache import CacheRules, PromptPart
+from segue.emulator.providers import cache_rules, claude, claude_compaction
 from segue.emulator.providers.provider import (
     Body,
     Compaction,
@@ -105,13 +105,11 @@ class Anthropic(Provider):
         messages = self.conversation_entries(context.body)
         return claude_compaction.make_compaction(context, self.signer, messages, prompt_usage)
 
-    def cache_steps(self, model: Model) -> tuple[int, int]:
-        return claude.cache_minimum(model), 1
+    def cache_rules(self, body: Body, model: Model, parts: list[PromptPart]) -> CacheRules:
+        return cache_rules.claude_rules(body, model)
 
-    def marked_parts(self, body: Body) -> list[PromptPart]:
-        marks_all = body.get("cache_control") is not None
-        messages = self.billed_entries(body)
-        return claude.marked_parts(body.get("tools"), body.get("system"), messages, marks_all=marks_all)
+    def complete_usage(self, usage: dict[str, Any], written: Mapping[float, int]) -> dict[str, Any]:
+        return cache_rules.anthropic_usage(usage, written)
 
     def encode_reply_start(self, data: bytes, reply: Reply) -> bytes:
         """Send the tokens of the prompt in the first event."""

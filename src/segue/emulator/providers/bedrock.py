@@ -13,8 +13,8 @@ from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
-from segue.emulator.prompt_cache import PromptPart
-from segue.emulator.providers import claude
+from segue.emulator.prompt_cache import CacheRules, PromptPart
+from segue.emulator.providers import cache_rules, claude
 from segue.emulator.providers.provider import Body, Provider, RequestContext, bearer_token, make_violation, post_route
 from segue.emulator.signatures import URL_SAFE, IdGenerator, digest
 from segue.models import Model, parse_model
@@ -75,12 +75,11 @@ class Bedrock(Provider):
         )
         yield from (make_violation(violation.rule, violation.path, violation.message) for violation in violations)
 
-    def cache_steps(self, model: Model) -> tuple[int, int]:
-        return claude.cache_minimum(model), 1
+    def cache_rules(self, body: Body, model: Model, parts: list[PromptPart]) -> CacheRules:
+        return cache_rules.bedrock_rules(model)
 
-    def marked_parts(self, body: Body) -> list[PromptPart]:
-        tools = (object_or_none(body.get("toolConfig")) or {}).get("tools")
-        return claude.marked_parts(tools, body.get("system"), self.conversation_entries(body))
+    def complete_usage(self, usage: dict[str, Any], written: Mapping[float, int]) -> dict[str, Any]:
+        return cache_rules.bedrock_usage(usage, written)
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make_uuid("reply")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,8 +12,11 @@ from segue.canonical.blocks import Block, Native, ToolCall
 from segue.canonical.request import Reply
 from segue.emulator.errors.openai_style import empty_array_error
 from segue.emulator.http_messages import HttpRequest
+from segue.emulator.prompt_cache import CacheRules, PromptPart
+from segue.emulator.providers import cache_rules
 from segue.emulator.providers.provider import Body, Provider, RequestContext, Route, count_calls, post_route
 from segue.emulator.signatures import HEX, IdGenerator
+from segue.models import Model
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 from segue.wire.stream.events import ReplyStart, arguments_text
@@ -62,12 +66,14 @@ class OpenAIChat(ChatProvider):
 
 class Mistral(ChatProvider):
     api = "mistral"
-    cache_unit = (64, 64)
 
     @property
     def base_path(self) -> str:
         # Mistral's client adds /v1 itself.
         return ""
+
+    def cache_rules(self, body: Body, model: Model, parts: list[PromptPart]) -> CacheRules:
+        return cache_rules.MISTRAL
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make("reply", 0, 32, HEX)
@@ -94,8 +100,13 @@ class Kimi(ChatProvider):
     """K2's ids contain the tool name and an index over all calls of the conversation (KIM-01)."""
 
     api = "kimi"
-    cache_unit = (256, 256)
     always_reasons = True
+
+    def cache_rules(self, body: Body, model: Model, parts: list[PromptPart]) -> CacheRules:
+        return cache_rules.kimi_rules(body)
+
+    def complete_usage(self, usage: dict[str, Any], written: Mapping[float, int]) -> dict[str, Any]:
+        return cache_rules.kimi_usage(usage, written)
 
     def call_ids(self, context: RequestContext, index: int, tool: str) -> tuple[str | None, str | None]:
         return f"functions.{tool}:{count_calls(context.request) + index}", None
@@ -106,9 +117,14 @@ class Kimi(ChatProvider):
 
 class DeepSeek(ChatProvider):
     api = "deepseek"
-    cache_unit = (64, 64)
     always_reasons = True
     routes = (post_route("(?:/v1|/beta)?/chat/completions"), _models_route("(?:/v1)?/models"))
+
+    def cache_rules(self, body: Body, model: Model, parts: list[PromptPart]) -> CacheRules:
+        return cache_rules.DEEPSEEK
+
+    def complete_usage(self, usage: dict[str, Any], written: Mapping[float, int]) -> dict[str, Any]:
+        return cache_rules.deepseek_usage(usage, written)
 
     def reply_id(self, ids: IdGenerator) -> str:
         return ids.make_uuid("reply")
@@ -122,11 +138,16 @@ class DeepSeek(ChatProvider):
 
 class Qwen(ChatProvider):
     api = "qwen"
-    cache_unit = (256, 1)
     routes = (
         post_route("(?:/compatible-mode)?(?:/v1)?/chat/completions"),
         _models_route("(?:/compatible-mode)?(?:/v1)?/models"),
     )
+
+    def cache_rules(self, body: Body, model: Model, parts: list[PromptPart]) -> CacheRules:
+        return cache_rules.qwen_rules(model, has_markers=any(part.marker is not None for part in parts))
+
+    def complete_usage(self, usage: dict[str, Any], written: Mapping[float, int]) -> dict[str, Any]:
+        return cache_rules.qwen_usage(usage, written)
 
     def reply_id(self, ids: IdGenerator) -> str:
         return f"chatcmpl-{ids.make_uuid('reply')}"

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from segue.conformance.rule import Violation
 from segue.emulator.json_values import list_or_empty, objects_in, without_keys
-from segue.emulator.prompt_cache import PromptPart
 from segue.emulator.providers.provider import make_violation
 from segue.emulator.signatures import FOREIGN_SIGNATURE, PromptPrefix, SignaturePayload, Signer, digest
 from segue.models import Model
 
 _CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
-
-
-def cache_minimum(model: Model) -> int:
-    """Return the least number of tokens that Claude caches, by model."""
-    if model.line == "haiku" or (model.line == "opus" and model.at_least(4, 5)):
-        return 4096 if model.at_least(4, 5) else 2048
-    return 1024
-
-
-def marked_parts(tools: Any, system: Any, messages: Iterable[Any], *, marks_all: bool = False) -> list[PromptPart]:
-    """Return the prompt part by part, with the marks of both APIs: a key of the block, or a block of its own."""
-    roles = [message.get("role") for message in objects_in(list(messages))]
-    contents = [message.get("content") for message in objects_in(list(messages))]
-    groups = [("tools", tools), ("system", system), *zip(roles, contents, strict=True)]
-    parts: list[PromptPart] = []
-    for label, content in groups:
-        blocks: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else list_or_empty(content)
-        for block in blocks:
-            keys = frozenset[str](cast("dict[str, Any]", block)) if isinstance(block, dict) else frozenset[str]()
-            if "cachePoint" in keys:
-                parts[-1:] = [part._replace(is_marked=True) for part in parts[-1:]]
-            else:
-                is_marked = "cache_control" in keys
-                parts.append(PromptPart([label, without_keys(cast("Any", block), _CACHE_KEYS)], is_marked))
-    if marks_all:
-        parts[-1:] = [part._replace(is_marked=True) for part in parts[-1:]]
-    return parts
 
 
 class ThinkingBlock(NamedTuple):

@@ -108,13 +108,13 @@ def make_compaction(
         return None
     summary = summarize(context.request, "" if place is None else str(_block_at(messages, place)["content"]))
     block: JsonObject | None = {"type": _BLOCK, "content": summary}
-    tokens = estimate_tokens(summary)
+    tokens = estimate_tokens(summary, context.model)
     if on_demand:
         sealed = signer.seal({"content": digest(summary), "tool_changes": []}, context.account)
         block = {**block, "signature": sealed, "tool_changes": []} if tokens <= body["max_tokens"] else None
         tokens = min(tokens, body["max_tokens"])
     ends = on_demand or (edit or {}).get("pause_after_compaction") is True
-    head_tokens = len(msgspec.json.encode([body.get("system"), body.get("tools")])) // 4
+    head_tokens = estimate_tokens(msgspec.json.encode([body.get("system"), body.get("tools")]), context.model)
     usage = msgspec.structs.replace(prompt_usage, output=tokens)
     return ClaudeCompaction(block, usage, ends, head_tokens)
 

@@ -13,6 +13,8 @@ from segue.canonical.request import Reply
 from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import object_or_none, objects_in, text_or_none
+from segue.emulator.prompt_cache import CacheRules, PromptPart
+from segue.emulator.providers import cache_rules
 from segue.emulator.providers.provider import (
     Body,
     Provider,
@@ -53,8 +55,8 @@ class Gemini(Provider):
         """Return a nested request, else the body with contents."""
         return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
 
-    def cache_steps(self, model: Model) -> tuple[int, int]:
-        return (1024 if "flash" in model.name else 4096), 1
+    def cache_rules(self, body: Body, model: Model, parts: list[PromptPart]) -> CacheRules:
+        return cache_rules.gemini_rules(model)
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         """GEM-18: a signature that is not from this provider is rejected."""

@@ -15,7 +15,8 @@ from segue.conformance.rule import Violation
 from segue.emulator.errors import standard_errors
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
 from segue.emulator.json_values import list_or_empty, object_or_none, text_or_none
-from segue.emulator.prompt_cache import PromptPart
+from segue.emulator.prompt_cache import CacheRules, PromptPart
+from segue.emulator.providers import cache_rules
 from segue.emulator.signatures import IdGenerator, PromptPrefix, SignaturePayload, Signer
 from segue.models import Model, parse_model
 from segue.wire.base import ApiError
@@ -108,8 +109,6 @@ class Provider:
     """Fields that every body must have."""
     always_reasons: ClassVar[bool] = False
     """A reasoning model reasons in every reply: clients must send reasoning back, so they must receive some."""
-    cache_unit: ClassVar[tuple[int, int]] = (1024, 128)
-    """The least number of tokens that the prompt cache stores, and the step in which it counts them."""
     signature_format: ClassVar[tuple[str, Literal["standard", "url"]]] = ("", "standard")
 
     def __init__(self, seed: int) -> None:
@@ -186,13 +185,9 @@ class Provider:
         """Yield violations that only the provider can find: signatures and stored state."""
         return iter(())
 
-    def cache_steps(self, model: Model) -> tuple[int, int]:
-        """Return the `cache_unit` for a model."""
-        return self.cache_unit
-
-    def marked_parts(self, body: Body) -> list[PromptPart] | None:
-        """Return the parts of the prompt with their cache marks; None if every prompt is cached."""
-        return None
+    def cache_rules(self, body: Body, model: Model, parts: list[PromptPart]) -> CacheRules:
+        """Return what the provider caches of a prompt."""
+        return cache_rules.openai_rules(body, model)
 
     # --------------------------------------------------------------------------------------------------------- replies
 
@@ -246,6 +241,10 @@ class Provider:
     def initial_block(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
         """Return a block as it is at the start of a stream."""
         return block
+
+    def complete_usage(self, usage: dict[str, Any], written: Mapping[float, int]) -> dict[str, Any]:
+        """Return a usage with the fields for its cached tokens that only this service has."""
+        return usage
 
     def record_reply(self, context: RequestContext, reply: dict[str, Any]) -> None:
         """Store a sent reply."""

@@ -14,6 +14,7 @@ from segue.conformance.rule import Violation
 from segue.emulator.errors.openai_responses import PREVIOUS_NOT_FOUND, response_not_found_error
 from segue.emulator.http_messages import HttpRequest
 from segue.emulator.json_values import JsonObject, object_or_none, objects_in, text_or_none
+from segue.emulator.providers import cache_rules
 from segue.emulator.providers.provider import (
     Body,
     Compaction,
@@ -267,6 +268,9 @@ class OpenAIResponses(Provider):
         bare = {key: value for key, value in block.native.fragment.items() if key != "encrypted_content"}
         bare.update({key: empty for key, empty in _OPENING_FIELDS.items() if key in bare})
         return msgspec.structs.replace(block, native=Native(self.api, bare, intact=False))
+
+    def complete_usage(self, usage: dict[str, Any], written: Mapping[float, int]) -> dict[str, Any]:
+        return cache_rules.responses_usage(usage, written)
 
     def record_reply(self, context: RequestContext, reply: dict[str, Any]) -> None:
         output = objects_in(reply.get("output"))

@@ -12,7 +12,7 @@ from segue.emulator.inserted_frames import InsertedFrames
 from segue.emulator.json_values import JsonObject, list_or_empty, object_or_none, objects_in, without_keys
 from segue.emulator.model.exchange import summarize
 from segue.emulator.prompt_cache import estimate_tokens
-from segue.emulator.providers.provider import Body, RequestContext, StreamFraming
+from segue.emulator.providers.provider import RequestContext, StreamFraming
 from segue.emulator.signatures import Signer
 
 TRIGGER = "compaction_trigger"
@@ -73,7 +73,7 @@ def make_compaction(
 ) -> ResponsesCompaction | None:
     """Return the compaction of these items, if the request ends on a trigger or exceeds its threshold."""
     is_asked = context.operation == "compact" or any(item.get("type") == TRIGGER for item in objects_in(items)[-1:])
-    if not is_asked and not _exceeds_threshold(context.body, items):
+    if not is_asked and not _exceeds_threshold(context, items):
         return None
     held = readable_items(items, signer, context.account)
     messages = [item for item in objects_in(held) if item.get("role") == "user"]
@@ -84,7 +84,7 @@ def make_compaction(
     encrypted = signer.seal({"id": item_id, "items": held}, context.account)
     return ResponsesCompaction(
         {"id": item_id, "type": _ITEM, "encrypted_content": encrypted},
-        estimate_tokens(summarize(context.request)),
+        estimate_tokens(summarize(context.request), context.model),
         is_asked,
         context.operation == "compact",
         tuple(user_messages),
@@ -96,8 +96,9 @@ def _parts(message: JsonObject) -> list[Any]:
     return [{"type": "input_text", "text": content}] if isinstance(content, str) else list_or_empty(content)
 
 
-def _exceeds_threshold(body: Body, items: list[Any]) -> bool:
+def _exceeds_threshold(context: RequestContext, items: list[Any]) -> bool:
     """Return whether the prompt has more tokens than the threshold; items before the newest compaction are pruned."""
+    body = context.body
     thresholds = [
         entry["compact_threshold"]
         for entry in objects_in(body.get("context_management"))
@@ -105,7 +106,7 @@ def _exceeds_threshold(body: Body, items: list[Any]) -> bool:
     ]
     start = max((at for at, item in enumerate(objects_in(items)) if item.get("type") == _ITEM), default=0)
     prompt = [body.get("instructions"), body.get("tools"), billed_items(items[start:])]
-    return bool(thresholds) and len(msgspec.json.encode(prompt)) // 4 > min(thresholds)
+    return bool(thresholds) and estimate_tokens(msgspec.json.encode(prompt), context.model) > min(thresholds)
 
 
 def billed_items(items: list[Any]) -> list[Any]:
