@@ -21,6 +21,8 @@ _PROMPT_FIELDS = (
     "system_instruction",
     "instructions",
 )
+# Members of a message that are not counted.
+_UNREAD = frozenset({"role", "type", "id", "status"})
 _MARKERS = frozenset({"cache_control", "cachePoint", "prompt_cache_breakpoint"})
 LIFETIMES = {"5m": 300.0, "30m": 1800.0, "1h": 3600.0, "12h": 43_200.0, "24h": 86_400.0}
 
@@ -85,18 +87,19 @@ def split_prompt(body: Mapping[str, Any], entries: Sequence[Any]) -> list[Prompt
             add_blocks([field], _blocks((object_or_none(value) or {}).get("tools", value)), -1)
     for number, entry in enumerate(entries):
         fields = object_or_none(entry)
-        blocks = _blocks((fields or {}).get("content"))
+        key = "parts" if "parts" in (fields or {}) else "content"
+        blocks = _blocks((fields or {}).get(key))
         if fields is None or not blocks:
             add_blocks([None], [entry], number)
         else:
-            rest = {key: value for key, value in fields.items() if key != "content"}
+            rest = {name: value for name, value in fields.items() if name != key}
             add_blocks([rest, {"role": fields.get("role")}], blocks, number)
     return parts
 
 
 def count_prompt(parts: Sequence[PromptPart], model: str) -> int:
     """Return the number of tokens of a prompt."""
-    return max(1, estimate_tokens(sum(len(_encode(part.content)) for part in parts), model))
+    return max(1, estimate_tokens(sum(map(_count_characters, parts)), model))
 
 
 def marker_lifetime(marker: object, default: float) -> float:
@@ -122,7 +125,7 @@ class PromptCache:
         hashes, totals = list[bytes](), list[int]()
         for part in parts:
             text = _encode(part.content)
-            prefix_hash, size = sha256(prefix_hash + text).digest(), size + len(text)
+            prefix_hash, size = sha256(prefix_hash + text).digest(), size + _count_characters(part)
             hashes.append(prefix_hash)
             totals.append(estimate_tokens(size, model))
         new = next((place for place, found in enumerate(hashes) if found not in self._prefixes), None)
@@ -175,6 +178,14 @@ def _find(body: Mapping[str, Any], path: str) -> Any:
     for name in path.split("."):
         value = (object_or_none(value) or {}).get(name)
     return value
+
+
+def _count_characters(part: PromptPart) -> int:
+    """Return the number of characters that a model reads: the text of a text block, the JSON of others."""
+    label, block = part.content
+    text = (object_or_none(block) or {}).get("text")
+    fields = [value for key, value in (object_or_none(label) or {}).items() if key not in _UNREAD]
+    return (len(text) if isinstance(text, str) else len(_encode(block))) + sum(len(_encode(each)) for each in fields)
 
 
 def _blocks(content: Any) -> list[Any]:
