@@ -26,7 +26,7 @@ _CLAUDE_SETTINGS = ("output_config.effort", "thinking.type")
 
 MISTRAL = CacheRules(minimum=64, step=64, lifetime=math.inf)
 # Hours to days.
-DEEPSEEK = CacheRules(minimum=64, step=64, lifetime=2 * LIFETIMES["1h"])
+DEEPSEEK = CacheRules(minimum=64, step=64, lifetime=LIFETIMES["24h"])
 
 
 def claude_rules(body: Mapping[str, Any], model: Model) -> CacheRules:
