@@ -251,8 +251,8 @@ class Conversation:
         provider, slash, model = name.partition("/")
         if not slash:
             provider, model = vendor_of_model(name) or "", name
-        tokens, usage = self.state.predict_tokens(model)
-        return Prompt(provider, model, tokens, usage, age, is_measured=usage is not None)
+        tokens, usage, is_measured = self.state.predict_tokens(model)
+        return Prompt(provider, model, tokens, usage, age, is_measured=is_measured)
 
     def pin(self, message: Message) -> Message:
         """Exclude a message from compression; return it as it is stored now."""

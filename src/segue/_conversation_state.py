@@ -13,7 +13,7 @@ from segue.canonical.compress import MessageChange
 from segue.canonical.history import History
 from segue.canonical.json import replace_surrogates, to_plain_json
 from segue.canonical.request import Request, Usage
-from segue.canonical.tokens import TokenEstimator, estimate_message, estimate_settings
+from segue.canonical.tokens import MIN_TOKENS, TokenEstimator, estimate_message, estimate_settings
 from segue.coerce import Content, coerce_blocks, is_blocks, is_content_parts
 from segue.errors import InputError, require_string
 from segue.models import is_same_model, parse_model
@@ -86,17 +86,21 @@ class ConversationState:
                 self.last_usages[model] = usage, self.estimate_tokens()
             self.token_estimator.calibrate(self.estimate_tokens(), usage.input, parse_model(model).family)
 
-    def predict_tokens(self, model: str) -> tuple[int, Usage | None]:
-        """Return the tokens of the next request to a model, and the usage of its last reply, if it has replied."""
-        ratio = self.token_estimator.ratio(parse_model(model).family)
+    def predict_tokens(self, model: str) -> tuple[int, Usage | None, bool]:
+        """Return the tokens of the next request to a model, its last usage, and whether the first follow from that.
+
+        The usage is None if the model has not replied; that of a short request tells nothing of a longer one.
+        """
         # A provider may name the version that replied.
         name = next((name for name in reversed(self.last_usages) if is_same_model(name, model)), None)
         if name is None:
-            return ceil(self.estimate_tokens() * ratio), None
+            ratio = self.token_estimator.ratio(parse_model(model).family)
+            return ceil(self.estimate_tokens() * ratio), None, False
         usage, estimated = self.last_usages[name]
-        # What was added since, by the ratio of this model.
-        added = (self.estimate_tokens() - estimated) * ratio
-        return max(0, usage.input + ceil(added)), usage
+        # What was added since, by the ratio of this model: others of its family may count in another way.
+        is_measured = estimated >= MIN_TOKENS
+        ratio = usage.input / estimated if is_measured else self.token_estimator.ratio(parse_model(model).family)
+        return max(0, usage.input + ceil((self.estimate_tokens() - estimated) * ratio)), usage, is_measured
 
     def build_outcome(
         self,

@@ -34,7 +34,7 @@ _OTHER_CHARACTER = re.compile("[\u0250-\u10ff\u1200-\u1fff\ufb50-\ufdff\ufe70-\u
 # A reported ratio is clamped to these bounds: beyond them, the provider counted something else.
 _MIN_RATIO, _MAX_RATIO = 0.5, 2.0
 _MAX_SAMPLES = 8
-_MIN_TOKENS = 64
+MIN_TOKENS = 64
 
 
 class TokenEstimator(Struct):
@@ -58,7 +58,7 @@ class TokenEstimator(Struct):
 
     def calibrate(self, estimated: float, reported: int, family: str = "") -> None:
         """Record the tokens a provider reported for `estimated` tokens. Small requests are ignored."""
-        if estimated < _MIN_TOKENS or reported <= 0:
+        if estimated < MIN_TOKENS or reported <= 0:
             return
         sample = min(_MAX_RATIO, max(_MIN_RATIO, reported / estimated))
         ratio, reports = self.learned.get(family, (1.0, 0))
