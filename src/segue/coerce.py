@@ -10,7 +10,7 @@ from typing import Any, cast
 from segue._literals import Api
 from segue.canonical.blocks import Block, Text
 from segue.canonical.json import parse_json, parse_json_object, replace_surrogates, to_plain_json
-from segue.errors import InputError, UndetectedApiError
+from segue.errors import InputError, UndetectedApiError, require_string
 from segue.wire.detect_body import detect_source
 from segue.wire.registry import WIRES, api_of_model, apis_of_provider, find_wire
 
@@ -61,6 +61,7 @@ def wrap_messages(body: Body, api: str | None) -> bytes | bytearray | str | Mapp
 
 def choose_api(name: Api, body: Body, source: str | None, *, argument: str = "target") -> Api:
     """Return the API of a provider that has several: the one that the body is of."""
+    require_string(name, argument)
     apis = apis_of_provider(name)
     if len(apis) < 2:
         return name

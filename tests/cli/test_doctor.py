@@ -147,7 +147,7 @@ def test_online_does_not_send_to_itself(project: Project):
 def test_a_file_where_a_folder_should_be_is_named(project: Project, tmp_path: Path):
     (tmp_path / "file").write_text("x")
     ended = project.run("run", "--no-tools", "Hi", SEGUE_STORE=str(tmp_path / "file" / "x.db"))
-    assert f"{tmp_path / 'file'} is not a folder" in ended.err
+    assert f"there is no folder {tmp_path / 'file'}" in ended.err
 
 
 def test_store_size_or_error_is_reported(project: Project):

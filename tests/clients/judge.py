@@ -189,7 +189,7 @@ def _has_thought(sent: _SentRound, record: RecordedRequest) -> bool:
 
 def _accepts_reasoning(record: RecordedRequest) -> bool:
     """Return whether the provider accepts its reasoning back."""
-    return WIRES[record.api].constraints(parse_model(record.model)).reasoning_replay != "refused"
+    return WIRES[record.api].constraints(parse_model(record.model)).reasoning_replay not in ("refused", "newest")
 
 
 def _find_rounds(request: Request) -> list[_SentRound]:

@@ -39,6 +39,7 @@ from segue.runtime.session import EventListener, Session, SessionServices, Sessi
 from segue.runtime.subagents import Subagents
 from segue.runtime.tool_types import Approver
 from segue.store.conversation import StoredConversation
+from segue.store.events import Switched
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -458,7 +459,7 @@ class Agent:
         if self.store is None:
             return InMemoryLog(chat)
         first = self.route.endpoints[0]
-        target = first.api, first.model, first.provider
+        target = Switched.of(first.api, first.model, first.provider, emulated=first.is_emulated)
         return StoredConversation.create(self.store, chat, folder=_folder(), target=target)
 
     def open_stored(self, name: str) -> StoredConversation:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 from segue._conversation import Conversation
 from segue._literals import Api
 from segue._rendered import Rendered
+from segue._switch_cost import SwitchCost
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import CompressionResult
 from segue.canonical.request import Reply, Request
@@ -89,20 +90,20 @@ class StoredConversation:
         *,
         title: str | None = None,
         at: Sequence[int | None] = (),
-        target: tuple[str, str | None] | tuple[str, str | None, str | None] | None = None,
+        target: tuple[str, str | None] | Switched | None = None,
         owner: str | None = None,
         ttl: float = _LEASE_SECONDS,
         folder: str | None = None,
     ) -> StoredConversation:
         """Store a conversation with its messages so far, and acquire its lease.
 
-        `at` is the time of each message in microseconds since 1970, None if unknown; `target` the API, the model
-        and, if it is known, the provider that the conversation continues with; `folder` the folder that it belongs to.
+        `at` is the time of each message in microseconds since 1970, None if unknown; `target` the API and model
+        that the conversation continues with, or the event with more; `folder` the folder that it belongs to.
         """
         chat = chat if chat is not None else Conversation()
         events = conversation_events(chat)
         if target is not None:
-            events.append(Switched(target[0], target[1], target[2] if len(target) == 3 else None))
+            events.append(target if isinstance(target, Switched) else Switched(*target))
         # The settings come before the messages, restored state after them.
         times = fill_times([None, *at], len(events))
         claim = LeaseClaim(owner or new_owner(), ttl)
@@ -191,6 +192,10 @@ class StoredConversation:
     def add_assistant(self, text: str) -> None:
         self._record(lambda chat: chat.add_assistant(text))
 
+    def switch_cost(self, target: str, **more: Any) -> SwitchCost:
+        """Predict what a switch of the model costs, as `Conversation.switch_cost` does."""
+        return self.chat.switch_cost(target, **more)
+
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
         """Store a reply, and that its request was sent unless `mark_sent` has recorded that."""
         return self._record(lambda chat: chat.add_reply(reply, source=source), add_usage, flush_results=True)
@@ -269,7 +274,7 @@ class StoredConversation:
         """Record another target or model, used from the next request on; nothing is written if they are the same."""
         state = self.state
         if (target, model, provider, emulated) != (state.target, state.model, state.provider, state.is_emulated):
-            self._write_event(Switched(target, model, provider, {"emulated": True} if emulated else None))
+            self._write_event(Switched.of(target, model, provider, emulated=emulated))
 
     def rename(self, title: str) -> None:
         """Change the title."""

@@ -283,6 +283,11 @@ class Switched(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="s
     provider: str | None = None
     extra: Mapping[str, Any] | None = None
 
+    @classmethod
+    def of(cls, target: str, model: str | None, provider: str | None, *, emulated: bool) -> Switched:
+        """Return the event for a model, which may be emulated."""
+        return cls(target, model, provider, {"emulated": True} if emulated else None)
+
 
 class Forked(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag="forked"):
     """All events before this one were copied from the conversation `origin`, up to its event `seq`."""

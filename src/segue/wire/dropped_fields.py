@@ -220,7 +220,7 @@ def _inner_keys(known: frozenset[str], key: str) -> frozenset[str]:
 def _is_one_item(message: Message, native: Native) -> bool:
     """Return whether the message is an item that segue does not model."""
     fragments = (block.native.fragment for block in message.blocks if isinstance(block, Opaque) and block.native)
-    return any(fragment is native.fragment for fragment in fragments)
+    return any(fragment == native.fragment for fragment in fragments)
 
 
 def _is_provider_made(item: Message | Block) -> bool:
