@@ -14,6 +14,7 @@ from tests.cli.terminal_session import TerminalSession
 _THOUGHT = re.compile(r"thought for \d+(?:\.\d+)? m?s")
 _VARIES = re.compile(
     r"\b1n[0-9a-z]{10}\b|\d+(?:\.\d+)? m?s\b|\d[\d.,]*k?(?= tok| of | \()|\d+ %|\$\d+\.\d+|segue \d[\w.]*"
+    r"|<?\d[\d.]* cents?\b|\d+(?= requests?\b)"
 )
 
 
