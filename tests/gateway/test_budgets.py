@@ -298,6 +298,8 @@ def test_budgets_go_on_while_the_store_is_away(tmp_path: Path) -> None:
         assert unread is not None
         assert (unread.status, unread.reason) == (503, "store")
         is_away[0] = False
+        while entries.is_failing:
+            await asyncio.sleep(0.001)
         assert await ask(client, 3, 1) is not None
         assert await ask(client, 1, 1) is None
         await limits.close()
