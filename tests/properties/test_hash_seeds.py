@@ -46,5 +46,5 @@ def test_equal_bytes_under_another_hash_seed(tmp_path: Path) -> None:
     collect()
     path = tmp_path / "bodies.jsonl"
     path.write_text("\n".join(lines), "utf-8")
-    assert len(lines) >= 40
+    assert len(lines) >= 25
     assert _digest(path, "1") == _digest(path, "4242")
