@@ -87,7 +87,8 @@ def parse_loosely(body: Body, api: str | None) -> tuple[dict[str, Any], tuple[st
     body, changes = drop_mark(body)
     value, _ = parse_json_object(wrap_messages(body, api))
     key = next((key for key in ("messages", "input", "contents") if isinstance(value.get(key), list)), "")
-    kind = {"input": "input_text", "messages": "text"}.get(key) if api != "bedrock" else None
+    wires = WIRES.values() if api is None else (find_wire(api, argument="source"),)
+    kind = next((wire.text_part_type for wire in wires if wire.conversation_key == key), None)
     messages = [_wrap_texts(message, kind) for message in value.get(key, ())]
     if not key or all(map(is_, messages, value[key])):
         return value, changes

@@ -174,7 +174,7 @@ def report_dropped_model(request: Request, target: Wire, report: Report) -> None
 def report_foreign_model(model: str, target: Wire, report: Report) -> None:
     """Report a model of another vendor than those whose models the target serves."""
     owner = api_of_model(model)
-    if owner is None or not target.families or target.name == "openai-chat":
+    if owner is None or not target.families or target.serves_any_model:
         return
     if WIRES[owner].families != target.families:
         why = f"model {model!r} kept: it is a model of {owner}, and may not be one of {target.name}"

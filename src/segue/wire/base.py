@@ -218,6 +218,10 @@ class Wire(Struct, frozen=True):
     """The wire that a dialect is a variant of."""
     families: tuple[str, ...] = ()
     """Model families whose own API this is."""
+    serves_any_model: bool = False
+    """Whether servers of other vendors implement this API under its own name."""
+    text_part_type: str | None = "text"
+    """The type of a text among the parts of a message; None if parts have no type."""
     served_families: frozenset[str] | None = None
     """All model families that the provider serves; None if it serves any."""
     base_path: str = ""

@@ -160,6 +160,7 @@ WIRE = Wire(
     typed_keys=lambda _item: ITEM_KEYS,
     tool_keys=TOOL_KEYS,
     model_key="modelId",
+    text_part_type=None,
     http=HttpForm(
         models_path="/foundation-models",
         models_host=("bedrock-runtime.", "bedrock."),

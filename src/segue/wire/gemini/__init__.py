@@ -127,6 +127,7 @@ WIRE = Wire(
     typed_keys=lambda _item: ITEM_KEYS,
     tool_keys=TOOL_KEYS,
     families=("gemini",),
+    text_part_type=None,
     served_families=frozenset({"gemini", "gemma"}),
     key_header="x-goog-api-key",
     http=HttpForm(

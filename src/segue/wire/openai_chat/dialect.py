@@ -45,6 +45,7 @@ class ChatDialect(Struct, frozen=True, dict=True):
     families: tuple[str, ...] = ()
     """Model families that the vendor makes: `("acme",)` for `acme-1`."""
     served_families: frozenset[str] | None = None
+    serves_any_model: bool = False
     client_agent: str | None = None
     """That of the wire."""
     """All model families that the vendor serves; None if it serves any."""

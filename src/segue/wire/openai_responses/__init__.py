@@ -195,6 +195,7 @@ def make_wire(
         profile=profile,
         on=OPENAI.name if kind == "dialect" else None,
         families=families,
+        text_part_type="input_text",
         served_families=served_families,
         base_path=base_path,
         key_header=key_header,
