@@ -72,6 +72,14 @@ def test_a_mixed_folder_becomes_rows(tmp_path):
     assert rejects_of(out) == []
 
 
+def test_the_rows_of_a_written_folder_are_checked_without_its_reports(tmp_path):
+    write_lines(tmp_path / "in" / "chat.jsonl", CHAT, {"odd": 1})
+    run("corpus", "convert", str(tmp_path / "in"), "--to", "template", "--out", str(tmp_path / "out"))
+    assert rejects_of(tmp_path / "out")
+    checked = run("corpus", "check", str(tmp_path / "out"))
+    assert (checked.code, checked.err) == (0, "segue: 1 rows of 1 files: 0 errors, 0 warnings\n")
+
+
 def test_a_second_run_continues_and_reads_nothing_again(tmp_path):
     many_rows(tmp_path / "in")
     whole = convert([str(tmp_path / "in")], Settings("openai"), tmp_path / "whole")

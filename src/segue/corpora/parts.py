@@ -16,12 +16,11 @@ from segue.corpora.output import Settings, Writer, open_writer, render_row
 from segue.corpora.reading import UNIT_SIZE, Unit
 from segue.corpora.redacting import redact_output
 from segue.corpora.rows import Row
-from segue.corpora.storage import Folder
+from segue.corpora.storage import STATE, Folder
 from segue.corpora.turns import build_turns
 from segue.corpora.units import Counts, Reject, read_unit
 from segue.errors import InputError
 
-STATE = ".segue-corpus"
 DATA = "data"
 _FEWEST_PARTS, _SMALLEST_PART, _MOST_UNITS = 64, 2**20, 5000
 

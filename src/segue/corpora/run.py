@@ -20,9 +20,9 @@ import msgspec
 from segue.canonical.json import encode_json, encode_json_sorted, parse_json
 from segue.corpora.formats import find_target
 from segue.corpora.output import WEIGHTED, Settings, columns_of
-from segue.corpora.parts import STATE, Part, convert_part, group_units, measure_part
+from segue.corpora.parts import Part, convert_part, group_units, measure_part
 from segue.corpora.reading import plan_units
-from segue.corpora.storage import Folder
+from segue.corpora.storage import STATE, Folder
 from segue.corpora.units import Counts
 from segue.errors import InputError, SegueError
 

@@ -18,7 +18,10 @@ from typing import Any, BinaryIO, cast
 
 from segue.errors import InputError
 
-_SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__"})
+STATE = ".segue-corpus"
+"""The folder that `segue corpus convert` keeps beside its output."""
+_SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", STATE})
+_REPORTS = frozenset({"corpus.json", "rejects.jsonl"})
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".zst")
 
 
@@ -56,8 +59,9 @@ def _find_here(name: str) -> Iterator[str]:
         yield name
         return
     for root, folders, names in os.walk(path):
+        reports = _REPORTS if STATE in folders else frozenset[str]()
         folders[:] = sorted(each for each in folders if each not in _SKIPPED_FOLDERS)
-        yield from (str(Path(root, each)) for each in sorted(names) if each.endswith(_SUFFIXES))
+        yield from (str(Path(root, each)) for each in sorted(set(names) - reports) if each.endswith(_SUFFIXES))
 
 
 def _find_in_store(url: str) -> Iterator[str]:
