@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,15 +16,11 @@ from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind, type
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.anthropic.tools import TOOL_KEYS
-from segue.wire.base import CompactionForm, CompactionThreshold, RenderContext, Wire, is_random_id
+from segue.wire.base import CompactionForm, CompactionThreshold, Wire, is_random_id, renderer_opener, stream_opener
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import prefix_scheme
 from segue.wire.json_values import object_or_none, objects_in, string_or_none
 from segue.wire.names import NameRule
-
-if TYPE_CHECKING:
-    from segue.wire.stream.parse import StreamParser
-    from segue.wire.stream.render import StreamRenderer
 
 # ANT-01: no other characters; the API documents no length limit
 _VALID_ID = r"[a-zA-Z0-9_-]+"
@@ -140,19 +136,6 @@ def _keeps_reply_id(reply_id: str, request: Request) -> bool:
     return has_thread and is_random_id(reply_id, request)
 
 
-def _open_stream(turn_key: str) -> StreamParser:
-    from segue.wire.anthropic.stream_in import AnthropicReader
-    from segue.wire.stream.parse import StreamParser
-
-    return StreamParser(AnthropicReader(turn_key))
-
-
-def _open_renderer(context: RenderContext, model: str | None) -> StreamRenderer:
-    from segue.wire.anthropic.stream_out import AnthropicStreamRenderer
-
-    return AnthropicStreamRenderer(context, model)
-
-
 _COMPACTION_BLOCK = b'"type":"compaction"'
 WIRE = Wire(
     name=API,
@@ -170,8 +153,8 @@ WIRE = Wire(
     render_items=render_items,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=_open_stream,
-    stream_renderer=_open_renderer,
+    open_stream=stream_opener("segue.wire.anthropic.stream_in:AnthropicReader"),
+    stream_renderer=renderer_opener("segue.wire.anthropic.stream_out:AnthropicStreamRenderer"),
     parse_error=parse_error,
     render_error=render_error,
     error_forms=ERROR_FORMS,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints, FilePlace
 from segue.wire.anthropic import constraints as claude_constraints
-from segue.wire.base import RenderContext, Wire
+from segue.wire.base import Wire, renderer_opener, stream_opener
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
 from segue.wire.bedrock.errors import ERROR_FORMS
 from segue.wire.bedrock.items import ITEM_KEYS, block_kind
@@ -20,10 +19,6 @@ from segue.wire.bedrock.tools import TOOL_KEYS
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
-
-if TYPE_CHECKING:
-    from segue.wire.stream.parse import StreamParser
-    from segue.wire.stream.render import StreamRenderer
 
 # BED-01, and the rules of the model vendors, ANT-01 and MIS-01
 _IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_.:-]{1,64}")
@@ -119,19 +114,6 @@ def _ids(model: Model) -> IdScheme:
             return _IDS
 
 
-def _open_stream(turn_key: str) -> StreamParser:
-    from segue.wire.bedrock.stream_in import BedrockReader
-    from segue.wire.stream.parse import StreamParser
-
-    return StreamParser(BedrockReader(turn_key))
-
-
-def _open_renderer(context: RenderContext, model: str | None) -> StreamRenderer:
-    from segue.wire.bedrock.stream_out import BedrockStreamRenderer
-
-    return BedrockStreamRenderer(context, model)
-
-
 WIRE = Wire(
     name=API,
     kind="wire",
@@ -149,8 +131,8 @@ WIRE = Wire(
     render_items=render_items,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=_open_stream,
-    stream_renderer=_open_renderer,
+    open_stream=stream_opener("segue.wire.bedrock.stream_in:BedrockReader"),
+    stream_renderer=renderer_opener("segue.wire.bedrock.stream_out:BedrockStreamRenderer"),
     parse_error=parse_error,
     render_error=render_error,
     error_forms=ERROR_FORMS,

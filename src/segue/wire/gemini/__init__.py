@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from segue.models import Model, cache_by_model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE, Constraints
-from segue.wire.base import RenderContext, Wire
+from segue.wire.base import Wire, renderer_opener, stream_opener
 from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.gemini.errors import ERROR_FORMS
 from segue.wire.gemini.items import CODE_EXECUTION, ITEM_KEYS
@@ -17,10 +15,6 @@ from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import prefix_scheme
 from segue.wire.names import NameRule
-
-if TYPE_CHECKING:
-    from segue.wire.stream.parse import StreamParser
-    from segue.wire.stream.render import StreamRenderer
 
 # GEM-11: any non-empty text is valid
 _VALID_ID = r"[\s\S]+"
@@ -86,19 +80,6 @@ def _names(_model: Model) -> NameRule:
     return NameRule("a-zA-Z0-9_.:-", same_api_limit=128, first_allowed="a-zA-Z_", same_api_keep_undeclared=True)
 
 
-def _open_stream(turn_key: str) -> StreamParser:
-    from segue.wire.gemini.stream_in import GeminiReader
-    from segue.wire.stream.parse import StreamParser
-
-    return StreamParser(GeminiReader(turn_key))
-
-
-def _open_renderer(context: RenderContext, model: str | None) -> StreamRenderer:
-    from segue.wire.gemini.stream_out import GeminiStreamRenderer
-
-    return GeminiStreamRenderer(context, model)
-
-
 WIRE = Wire(
     name=API,
     kind="wire",
@@ -116,8 +97,8 @@ WIRE = Wire(
     render_items=render_items,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=_open_stream,
-    stream_renderer=_open_renderer,
+    open_stream=stream_opener("segue.wire.gemini.stream_in:GeminiReader"),
+    stream_renderer=renderer_opener("segue.wire.gemini.stream_out:GeminiStreamRenderer"),
     parse_error=parse_error,
     render_error=render_error,
     error_forms=ERROR_FORMS,

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from segue.models import Model, cache_by_model, parse_model
 from segue.render.constraints import Constraints
 from segue.render.ranges import BodyRange
-from segue.wire.base import BodyTool, RenderContext, Wire
+from segue.wire.base import BodyTool, Wire, renderer_opener, stream_opener
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import optional_object, optional_strings
 from segue.wire.names import NameRule
@@ -36,23 +36,6 @@ from segue.wire.openai_shared import (
 )
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
 
-if TYPE_CHECKING:
-    from segue.wire.stream.parse import StreamParser
-    from segue.wire.stream.render import StreamRenderer
-
-
-def _open_stream(turn_key: str, dialect: ChatDialect) -> StreamParser:
-    from segue.wire.openai_chat.stream_in import ChatReader
-    from segue.wire.stream.parse import StreamParser
-
-    return StreamParser(ChatReader(turn_key, dialect))
-
-
-def _open_renderer(context: RenderContext, model: str | None, dialect: ChatDialect) -> StreamRenderer:
-    from segue.wire.openai_chat.stream_out import ChatRenderer
-
-    return ChatRenderer(context, dialect, model)
-
 
 def make_wire(dialect: ChatDialect) -> Wire:
     """Build the wire of a dialect."""
@@ -72,8 +55,8 @@ def make_wire(dialect: ChatDialect) -> Wire:
         render_items=partial(render_items, dialect=dialect),
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
-        open_stream=partial(_open_stream, dialect=dialect),
-        stream_renderer=partial(_open_renderer, dialect=dialect),
+        open_stream=stream_opener("segue.wire.openai_chat.stream_in:ChatReader", dialect),
+        stream_renderer=renderer_opener("segue.wire.openai_chat.stream_out:ChatRenderer", dialect),
         parse_error=parse_error,
         render_error=dialect.render_error,
         error_forms=ERROR_FORMS,

@@ -44,7 +44,7 @@ _DELTA_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 class ChatRenderer(StreamRenderer):
     """Events to chunks. Usage is sent if the client requested it, or in the last chunk if the vendor always does so."""
 
-    def __init__(self, render_context: RenderContext, dialect: ChatDialect, model: str | None) -> None:
+    def __init__(self, render_context: RenderContext, model: str | None, dialect: ChatDialect) -> None:
         super().__init__(render_context, model)
         self._dialect = dialect
         self._wire_context = ChatContext(dialect, render_context, is_reply=True)

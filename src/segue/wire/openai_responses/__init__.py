@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.render.ranges import BodyRange
-from segue.wire.base import ApiError, CompactionForm, CompactionThreshold, RenderContext, Wire
+from segue.wire.base import ApiError, CompactionForm, CompactionThreshold, Wire, renderer_opener, stream_opener
 from segue.wire.ids import prefix_scheme
 from segue.wire.json_values import JsonObject, objects_in
 from segue.wire.names import NAMESPACE_SEPARATOR, NameRule
@@ -32,10 +32,6 @@ from segue.wire.openai_shared import (
     parse_error,
     render_error,
 )
-
-if TYPE_CHECKING:
-    from segue.wire.stream.parse import StreamParser
-    from segue.wire.stream.render import StreamRenderer
 
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
@@ -127,19 +123,6 @@ def _names(model: Model) -> NameRule:
     )
 
 
-def _open_stream(turn_key: str, dialect: ResponsesDialect) -> StreamParser:
-    from segue.wire.openai_responses.stream_in import ResponsesReader
-    from segue.wire.stream.parse import StreamParser
-
-    return StreamParser(ResponsesReader(turn_key, dialect))
-
-
-def _open_renderer(context: RenderContext, model: str | None, dialect: ResponsesDialect) -> StreamRenderer:
-    from segue.wire.openai_responses.stream_out import ResponsesRenderer
-
-    return ResponsesRenderer(context, dialect, model)
-
-
 def make_wire(
     dialect: ResponsesDialect,
     title: str,
@@ -172,8 +155,8 @@ def make_wire(
         render_items=partial(render_items, dialect=dialect),
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
-        open_stream=partial(_open_stream, dialect=dialect),
-        stream_renderer=partial(_open_renderer, dialect=dialect),
+        open_stream=stream_opener("segue.wire.openai_responses.stream_in:ResponsesReader", dialect),
+        stream_renderer=renderer_opener("segue.wire.openai_responses.stream_out:ResponsesRenderer", dialect),
         parse_error=parse_error,
         render_error=render_error,
         error_forms=ERROR_FORMS,

@@ -73,7 +73,7 @@ _STREAMED_TYPES = ("message", "reasoning", *FUNCTION_TYPES)
 
 
 class ResponsesRenderer(StreamRenderer):
-    def __init__(self, render_context: RenderContext, dialect: ResponsesDialect, model: str | None) -> None:
+    def __init__(self, render_context: RenderContext, model: str | None, dialect: ResponsesDialect) -> None:
         super().__init__(render_context, model)
         self._dialect = dialect
         self._request = render_context.request
