@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ class AnthropicStreamRenderer(BlockRenderer):
     _sent_fields: Mapping[str, Any] = {}
     _last_whole: tuple[Block, ...] = ()
 
-    def render_reply_start(self, event: ReplyStart) -> bytes:
+    def render_reply_start(self, event: ReplyStart) -> Iterator[bytes]:
         fields = event.opening if self.same_api and event.opening is not None else self.response_fields
         own_fields = {key: value for key, value in fields.items() if key not in _NOT_IN_START}
         message: JsonObject = {
@@ -56,7 +56,7 @@ class AnthropicStreamRenderer(BlockRenderer):
             "usage": object_or_none(fields.get("usage")) or render_usage(Usage()),
         }
         self._sent_fields = own_fields
-        return _event("message_start", message=message)
+        yield _event("message_start", message=message)
 
     def begin_text(self, block: Text) -> bytes:
         start = with_unmodelled({"type": "text", "text": ""}, block.native)
@@ -142,7 +142,7 @@ class AnthropicStreamRenderer(BlockRenderer):
     def is_valid_text(self, text: str) -> bool:
         return bool(text)
 
-    def render_finish(self, event: Finished) -> bytes:
+    def render_finish(self, event: Finished) -> Iterator[bytes]:
         own_reason = self.response_fields.get("stop_reason") if event.raw_finish else None
         reason = "max_tokens" if self.has_broken_call else string_or_none(own_reason)
         delta: JsonObject = {
@@ -162,11 +162,11 @@ class AnthropicStreamRenderer(BlockRenderer):
             usage = {key: value for key, value in original_usage.items() if key in _USAGE_FIELDS}
         else:
             usage = render_usage(self.usage or Usage())
-        end = _event("message_delta", delta=delta, usage={"output_tokens": 0, **usage}, **changed_fields)
-        return end + _event("message_stop")
+        yield _event("message_delta", delta=delta, usage={"output_tokens": 0, **usage}, **changed_fields)
+        yield _event("message_stop")
 
-    def render_error(self, error: ApiError) -> bytes:
-        return encode_sse(encode_json(render_error(replace(error, status=error.status or 500))), "error")
+    def render_error(self, error: ApiError) -> Iterator[bytes]:
+        yield encode_sse(encode_json(render_error(replace(error, status=error.status or 500))), "error")
 
 
 def _event(kind: str, **fields: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
@@ -42,8 +42,8 @@ class BedrockStreamRenderer(BlockRenderer):
     api = API
     _delta_head = _delta_tail = b""
 
-    def render_reply_start(self, event: ReplyStart) -> bytes:
-        return _event("messageStart", {"role": "assistant"})
+    def render_reply_start(self, event: ReplyStart) -> Iterator[bytes]:
+        yield _event("messageStart", {"role": "assistant"})
 
     # Text and reasoning have no start event.
 
@@ -136,7 +136,7 @@ class BedrockStreamRenderer(BlockRenderer):
         # BED-08
         return bool(text.strip())
 
-    def render_finish(self, event: Finished) -> bytes:
+    def render_finish(self, event: Finished) -> Iterator[bytes]:
         own_reason = self.response_fields.get("stopReason") if event.raw_finish else None
         reason = "max_tokens" if self.has_broken_call else string_or_none(own_reason)
         stop: JsonObject = {
@@ -151,15 +151,16 @@ class BedrockStreamRenderer(BlockRenderer):
             "metrics": object_or_none(self.response_fields.get("metrics")) or {"latencyMs": 0},
             **other_fields,
         }
-        return _event("messageStop", stop) + _event("metadata", metadata)
+        yield _event("messageStop", stop)
+        yield _event("metadata", metadata)
 
-    def render_error(self, error: ApiError) -> bytes:
+    def render_error(self, error: ApiError) -> Iterator[bytes]:
         status = error.status or 424
         kind = _EXCEPTIONS.get(status, "internalServerException" if status >= 500 else "validationException")
         encode_exception = AwsMessageEncoder(
             exception_type=kind, content_type="application/json", message_type="exception"
         )
-        return encode_exception(encode_json({"message": error.message}))
+        yield encode_exception(encode_json({"message": error.message}))
 
 
 def _event(kind: str, payload: JsonObject) -> bytes:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from segue.canonical.blocks import Block, Thinking, ToolCall
+from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json
-from segue.canonical.request import Usage
 from segue.models import parse_model
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.gemini.capabilities import API
@@ -28,22 +26,9 @@ from segue.wire.gemini.reply import (
     render_usage,
 )
 from segue.wire.gemini.stream_in import PER_CHUNK_FIELDS
-from segue.wire.stream.events import (
-    BlockEnd,
-    BlockStart,
-    Delta,
-    Event,
-    Failed,
-    Finished,
-    InputDelta,
-    ReplyStart,
-    TextDelta,
-    ThinkingDelta,
-    UsageUpdate,
-    WholeBlock,
-)
+from segue.wire.stream.events import Delta, Event, Finished, InputDelta, ReplyStart, TextDelta, ThinkingDelta
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, DeltaFormat, StreamRenderer
+from segue.wire.stream.render import DeltaFormat, StreamRenderer
 
 _ID_FIELDS = both_cases("responseId")
 _DELTA_HEAD = b'data: {"candidates":[{"content":{"parts":[{"text":'
@@ -64,12 +49,12 @@ class GeminiStreamRenderer(StreamRenderer):
     because clients would send back the empty text of a final chunk after a call.
     """
 
+    api = API
+
     def __init__(self, render_context: RenderContext, model: str | None) -> None:
         super().__init__(render_context, model)
         self._wire_context = GeminiContext(render_context, parse_model(None))
-        self._order = BlockOrder()
-        self._response_fields: JsonObject = {}
-        self._same_api = False
+        self._chunk_fields: JsonObject = {}
         self._delta_tails: dict[bool, bytes] = {}
         self._open_tails: dict[int, bytes] = {}
         self._signature: Thinking | None = None
@@ -77,19 +62,18 @@ class GeminiStreamRenderer(StreamRenderer):
         self._pending_parts: list[JsonObject] = []
         self._pending_are_calls = False
         self._has_content = False
-        self._usage: Usage | None = None
 
     def render(self, events: Iterable[Event]) -> bytes:
         chunks: list[bytes] = []
         for event in events:
-            if type(event) is TextDelta and event.index == self._order.current:
+            if type(event) is TextDelta and event.index == self.order.current:
                 self._render_delta(event, chunks)
                 continue
-            for ordered_event in self._order.reorder((event,)):
+            for ordered_event in self.order.reorder((event,)):
                 if isinstance(ordered_event, (TextDelta, ThinkingDelta, InputDelta)):
                     self._render_delta(ordered_event, chunks)
                 else:
-                    chunks += self._render_event(ordered_event)
+                    chunks += self.render_event(ordered_event)
         return b"".join(chunks)
 
     def _render_delta(self, event: TextDelta | ThinkingDelta | InputDelta, chunks: list[bytes]) -> None:
@@ -101,80 +85,65 @@ class GeminiStreamRenderer(StreamRenderer):
             chunks.append(b"%b%b%b" % (_DELTA_HEAD, encode_json(event.text), tail))
 
     def open_run(self, delta: Delta) -> DeltaFormat | None:
-        if delta.index != self._order.current:
+        if delta.index != self.order.current:
             return None
         tail = self._open_tails.get(delta.index)
         if tail is None:
             return _NO_DELTAS
         return None if self._pending_parts else DeltaFormat(None, _DELTA_HEAD, tail)
 
-    def _render_event(
-        self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
-    ) -> Iterable[bytes]:
-        match event:
-            case ReplyStart():
-                self._start_reply(event)
-            case BlockStart():
-                self._start_block(event)
-            case BlockEnd():
-                was_streamed = self._open_tails.pop(event.index, None) is not None
-                # Reasoning without text is rendered here only to report that it was dropped.
-                if not was_streamed or (isinstance(event.block, Thinking) and not event.block.text):
-                    return self._render_block(event.block)
-            case WholeBlock():
-                return self._render_block(event.block)
-            case UsageUpdate():
-                self._usage = event.usage
-            case Finished():
-                return self._render_finish(event)
-            case Failed():
-                return [self._flush_parts(), encode_sse(encode_json(render_error(event.error)))]
-        return ()
-
     def render_failure(self, error: ApiError) -> bytes:
         """Render the error as JSON alone: clients parse it only so, and in a write of its own."""
         return encode_json(render_error(error)) + b"\n"
 
-    def _start_reply(self, event: ReplyStart) -> None:
-        native = event.native if event.native is not None and event.native.api == API else None
-        self._same_api = native is not None
+    def render_error(self, error: ApiError) -> Iterable[bytes]:
+        return [self._flush_parts(), encode_sse(encode_json(render_error(error)))]
+
+    def render_reply_start(self, event: ReplyStart) -> Iterable[bytes]:
         model = event.model or self.model
-        kept: Mapping[str, Any] = native.fragment if native is not None else {}
+        kept = self.response_fields
         reply_fields = {
             **({"modelVersion": model} if model else {}),
             **({find_key(kept, "responseId"): event.id} if event.id else {}),
         }
-        self._response_fields = {
+        self._chunk_fields = {
             **reply_fields,
             **{key: value for key, value in kept.items() if key not in PER_CHUNK_FIELDS | _ID_FIELDS},
         }
-        tail = encode_json(self._response_fields)[1:]
+        tail = encode_json(self._chunk_fields)[1:]
         tail = (b"," if len(tail) > 1 else b"") + tail
         content = b'}],"role":"model"},"index":0}]' + tail + b"\n\n"
         self._delta_tails = {False: content, True: b',"thought":true' + content}
+        return ()
 
     def _render_chunk(self, candidate: JsonObject, **extra_fields: object) -> bytes:
-        return encode_sse(encode_json({"candidates": [candidate], **extra_fields, **self._response_fields}))
+        return encode_sse(encode_json({"candidates": [candidate], **extra_fields, **self._chunk_fields}))
 
     def _flush_parts(self) -> bytes:
         parts, self._pending_parts = self._pending_parts, []
         return self._render_chunk({"content": {"parts": parts, "role": "model"}, "index": 0}) if parts else b""
 
-    def _start_block(self, event: BlockStart) -> None:
+    def render_block_start(self, index: int, block: Text | Thinking | ToolCall) -> Iterable[bytes]:
         """Start streaming the block, unless it is a call, a signed block or an unstreamed same-API block."""
-        block = event.block
         if isinstance(block, ToolCall) or self._signature is not None:
-            return
-        from_gemini = self._same_api or (isinstance(block, Thinking) and block.origin.provider == API)
+            return ()
+        from_gemini = self.same_api or (isinstance(block, Thinking) and block.origin.provider == API)
         if not from_gemini or (block.native is not None and not block.native.fragment):
-            self._open_tails[event.index] = self._delta_tails[isinstance(block, Thinking)]
+            self._open_tails[index] = self._delta_tails[isinstance(block, Thinking)]
+        return ()
 
-    def _render_block(self, block: Block) -> Iterator[bytes]:
+    def render_block_end(self, index: int, block: Text | Thinking | ToolCall) -> Iterable[bytes]:
+        was_streamed = self._open_tails.pop(index, None) is not None
+        # Reasoning without text is rendered here only to report that it was dropped.
+        is_dropped = isinstance(block, Thinking) and not block.text
+        return () if was_streamed and not is_dropped else self.render_block(block)
+
+    def render_block(self, block: Block) -> Iterator[bytes]:
         if isinstance(block, ToolCall) and block.broken:
             self.report.add("dropped", f"incomplete call of {block.name} dropped: it was cut off", subject=block.name)
             return
         # Same-API, a call found in the text is not the API's own.
-        is_own = self._same_api and (not isinstance(block, ToolCall) or block.native is not None)
+        is_own = self.same_api and (not isinstance(block, ToolCall) or block.native is not None)
         for client_block in [block] if is_own else blocks_for_client(block, self.context):
             if isinstance(client_block, Thinking) and is_signature_of_next(client_block):
                 yield from self._queue_parts([])
@@ -199,18 +168,18 @@ class GeminiStreamRenderer(StreamRenderer):
             self._pending_parts += parts
             self._has_content = True
 
-    def _render_finish(self, event: Finished) -> Iterator[bytes]:
+    def render_finish(self, event: Finished) -> Iterator[bytes]:
         yield from self._queue_parts([])
         parts, self._pending_parts = self._pending_parts, []
-        usage: JsonObject = {} if self._usage is None else {"usageMetadata": render_usage(self._usage)}
-        raw_finish = event.raw_finish if self._same_api else None
+        usage: JsonObject = {} if self.usage is None else {"usageMetadata": render_usage(self.usage)}
+        raw_finish = event.raw_finish if self.same_api else None
         if (
-            self._same_api
+            self.same_api
             and raw_finish is None
             and not self._has_content
-            and get_field(self._response_fields, "promptFeedback")
+            and get_field(self._chunk_fields, "promptFeedback")
         ):
-            yield encode_sse(encode_json({**usage, **self._response_fields}))
+            yield encode_sse(encode_json({**usage, **self._chunk_fields}))
             return
         candidate: JsonObject = {"finishReason": render_finish(event.finish, raw_finish), "index": 0}
         if parts or self._has_content or expects_content(event.finish):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import cast
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
 from segue.canonical.json import encode_json
-from segue.canonical.request import Usage
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
@@ -21,22 +20,9 @@ from segue.wire.openai_chat.reply import (
     render_usage,
 )
 from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, text_part
-from segue.wire.stream.events import (
-    BlockEnd,
-    BlockStart,
-    Delta,
-    Event,
-    Failed,
-    Finished,
-    InputDelta,
-    ReplyStart,
-    TextDelta,
-    ThinkingDelta,
-    UsageUpdate,
-    WholeBlock,
-)
+from segue.wire.stream.events import Delta, Event, Finished, InputDelta, ReplyStart, TextDelta, ThinkingDelta
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, DeltaFormat, StreamRenderer
+from segue.wire.stream.render import DeltaFormat, StreamRenderer
 
 _DELTA_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 
@@ -46,13 +32,12 @@ class ChatRenderer(StreamRenderer):
 
     def __init__(self, render_context: RenderContext, model: str | None, dialect: ChatDialect) -> None:
         super().__init__(render_context, model)
+        self.api = dialect.name
         self._dialect = dialect
         self._wire_context = ChatContext(dialect, render_context, is_reply=True)
         self._request = render_context.request
         self._head = b""
         self._envelope: JsonObject = {}
-        self._response_fields: Mapping[str, Any] = {}
-        self._same_api = False
         self._call_numbers: dict[int, int] = {}
         self._call_keys: dict[int, tuple[str, str]] = {}
         self._legacy_calls: set[int] = set()
@@ -61,12 +46,10 @@ class ChatRenderer(StreamRenderer):
         self._refusals: set[int] = set()
         self._needs_separator = self._has_text = False
         self._has_thought = self._thought_ended = False
-        self._usage: Usage | None = None
-        self._order = BlockOrder()
 
     def render(self, events: Iterable[Event]) -> bytes:
         chunks: list[bytes] = []
-        for event in events if self._dialect.streamed_calls else self._order.reorder(events):
+        for event in events if self._dialect.streamed_calls else self.order.reorder(events):
             if isinstance(event, TextDelta):
                 chunks.append(self._render_text(event))
             elif isinstance(event, InputDelta):
@@ -75,12 +58,12 @@ class ChatRenderer(StreamRenderer):
             elif isinstance(event, ThinkingDelta):
                 chunks.append(self._render_chunk(self._reasoning_delta(self._join_thought(event.text))))
             else:
-                chunks += self._render_event(event)
+                chunks += self.render_event(event)
         return b"".join(chunks)
 
     def open_run(self, delta: Delta) -> DeltaFormat | None:
         index = delta.index
-        if not self._dialect.streamed_calls and index != self._order.current:
+        if not self._dialect.streamed_calls and index != self.order.current:
             return None
         match delta:
             case TextDelta():
@@ -95,38 +78,11 @@ class ChatRenderer(StreamRenderer):
             case _:
                 return None
 
-    def _render_event(
-        self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
-    ) -> Iterable[bytes]:
-        match event:
-            case ReplyStart():
-                yield self._render_opened(event)
-            case BlockStart():
-                if isinstance(event.block, ToolCall):
-                    yield from self._render_call_start(event.index, event.block)
-                else:
-                    self._on_start(event)
-            case BlockEnd():
-                if event.index in self._held_calls and isinstance(event.block, ToolCall):
-                    yield from self._render_whole_call(event.index, event.block)
-            case WholeBlock():
-                yield from self._render_block(event.block)
-            case UsageUpdate():
-                self._usage = event.usage
-            case Finished():
-                yield from self._render_whole_calls()
-                yield from self._render_unknown_fields()
-                yield from self._render_finish(event)
-            case Failed():
-                yield encode_sse(encode_json(self._render_error(event.error)))
-
     def _render_chunk(self, delta: JsonObject) -> bytes:
         return self._head + encode_json(delta) + _DELTA_TAIL
 
-    def _render_opened(self, event: ReplyStart) -> bytes:
-        self._same_api = event.native is not None and event.native.api == self._dialect.name
-        native_fields: Mapping[str, Any] = event.native.fragment if self._same_api and event.native is not None else {}
-        reply_id = event.id if self._same_api or (event.id or "").startswith(ID_PREFIX) else None
+    def render_reply_start(self, event: ReplyStart) -> Iterable[bytes]:
+        reply_id = event.id if self.same_api or (event.id or "").startswith(ID_PREFIX) else None
         self._envelope = {
             "id": reply_id or ID_PREFIX + short_hash(f"{event.id}|{event.model}"),
             "object": "chat.completion.chunk",
@@ -134,21 +90,28 @@ class ChatRenderer(StreamRenderer):
             "model": event.model or self.model,
         }
         used_keys = PER_CHUNK_FIELDS | self._envelope.keys()
-        self._envelope.update({key: value for key, value in native_fields.items() if key not in used_keys})
-        self._response_fields = native_fields
+        self._envelope.update({key: value for key, value in self.response_fields.items() if key not in used_keys})
         self._head = b"data: " + encode_json(self._envelope)[:-1] + b',"choices":[{"index":0,"delta":'
-        return self._render_chunk({"role": "assistant", "content": ""})
+        yield self._render_chunk({"role": "assistant", "content": ""})
 
-    def _on_start(self, event: BlockStart) -> None:
-        if isinstance(event.block, Text) and event.block.refusal and self._dialect.refusals:
-            self._refusals.add(event.index)
-        if isinstance(event.block, Thinking):
+    def render_block_start(self, index: int, block: Text | Thinking | ToolCall) -> Iterable[bytes]:
+        if isinstance(block, ToolCall):
+            return self._render_call_start(index, block)
+        if isinstance(block, Thinking):
             self._needs_separator = True
             self._thought_ended = self._has_thought
+        elif block.refusal and self._dialect.refusals:
+            self._refusals.add(index)
+        return ()
+
+    def render_block_end(self, index: int, block: Text | Thinking | ToolCall) -> Iterable[bytes]:
+        if index in self._held_calls and isinstance(block, ToolCall):
+            return self._render_whole_call(index, block)
+        return ()
 
     def _join_thought(self, text: str) -> str:
         """Return the text of reasoning, on a line of its own after earlier reasoning, as in a whole reply."""
-        if self._thought_ended and text and not (self._same_api or self._dialect.reasoning_parts):
+        if self._thought_ended and text and not (self.same_api or self._dialect.reasoning_parts):
             text = f"\n{text}"
         if text:
             self._has_thought, self._thought_ended = True, False
@@ -160,10 +123,10 @@ class ChatRenderer(StreamRenderer):
         text = event.text
         if self._needs_separator:
             # Texts before and after another block become one string; a blank line separates them.
-            text = f"\n\n{text}" if self._has_text and not self._same_api else text
+            text = f"\n\n{text}" if self._has_text and not self.same_api else text
             self._needs_separator = False
         self._has_text = True
-        if event.extras is not None and self._same_api:
+        if event.extras is not None and self.same_api:
             choice = {"index": 0, "delta": {"content": text}, **event.extras, "finish_reason": None}
             return encode_sse(encode_json({**self._envelope, "choices": [choice]}))
         return self._render_chunk({"content": text})
@@ -192,7 +155,7 @@ class ChatRenderer(StreamRenderer):
 
     def _is_legacy(self, call: ToolCall) -> bool:
         """Return whether this was a legacy `function_call`, which has no id."""
-        is_own = self._same_api and self._dialect.legacy_calls and call.origin.provider == self._dialect.provider
+        is_own = self.same_api and self._dialect.legacy_calls and call.origin.provider == self._dialect.provider
         return is_own and call.origin.identity == "absent"
 
     def _arguments_delta(self, event: InputDelta) -> JsonObject:
@@ -216,7 +179,7 @@ class ChatRenderer(StreamRenderer):
         if calls:
             yield self._render_chunk({"tool_calls": calls})
 
-    def _render_block(self, block: Block) -> Iterable[bytes]:
+    def render_block(self, block: Block) -> Iterable[bytes]:
         self._needs_separator = True
         message = render_assistant(blocks_for_client([block], self._wire_context), self._wire_context, None)
         message.pop("role")
@@ -225,7 +188,7 @@ class ChatRenderer(StreamRenderer):
 
     def _render_unknown_fields(self) -> Iterable[bytes]:
         """Render the unknown fields of a same-API message (annotations, images, audio)."""
-        choices = self._response_fields.get("choices")
+        choices = self.response_fields.get("choices")
         first = object_or_none(cast("list[object]", choices)[0]) if isinstance(choices, list) and choices else None
         message = object_or_none((first or {}).get("message")) or {}
         if unknown := {
@@ -233,7 +196,9 @@ class ChatRenderer(StreamRenderer):
         }:
             yield self._render_chunk(unknown)
 
-    def _render_finish(self, event: Finished) -> Iterable[bytes]:
+    def render_finish(self, event: Finished) -> Iterable[bytes]:
+        yield from self._render_whole_calls()
+        yield from self._render_unknown_fields()
         reason = render_finish(
             event.finish,
             has_calls=bool(self._call_numbers or self._legacy_calls),
@@ -243,7 +208,7 @@ class ChatRenderer(StreamRenderer):
             reason = "function_call"
         choice: JsonObject = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": reason}
         body: JsonObject = {**self._envelope, "choices": [choice]}
-        usage = None if self._usage is None else render_usage(self._usage)
+        usage = None if self.usage is None else render_usage(self.usage)
         if usage is not None and self._dialect.usage_at_end:
             body["usage"] = usage
         yield encode_sse(encode_json(body))
@@ -258,5 +223,5 @@ class ChatRenderer(StreamRenderer):
             return True
         return bool((object_or_none(native.fragment.get("stream_options")) or {}).get("include_usage"))
 
-    def _render_error(self, error: ApiError) -> JsonObject:
-        return self._dialect.render_error(error)
+    def render_error(self, error: ApiError) -> Iterable[bytes]:
+        yield encode_sse(encode_json(self._dialect.render_error(error)))

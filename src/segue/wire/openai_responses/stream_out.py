@@ -38,22 +38,9 @@ from segue.wire.openai_responses.reply import (
     render_usage,
     request_fields,
 )
-from segue.wire.stream.events import (
-    BlockEnd,
-    BlockStart,
-    Delta,
-    Event,
-    Failed,
-    Finished,
-    InputDelta,
-    ReplyStart,
-    TextDelta,
-    ThinkingDelta,
-    UsageUpdate,
-    WholeBlock,
-)
+from segue.wire.stream.events import Delta, Event, Finished, InputDelta, ReplyStart, TextDelta, ThinkingDelta
 from segue.wire.stream.framing import encode_sse
-from segue.wire.stream.render import BlockOrder, DeltaFormat, RenderText, StreamRenderer
+from segue.wire.stream.render import DeltaFormat, RenderText, StreamRenderer
 
 _ReplayEvent: TypeAlias = tuple[str, JsonObject]
 """The name of an event, and its fields apart from the item."""
@@ -75,31 +62,29 @@ _STREAMED_TYPES = ("message", "reasoning", *FUNCTION_TYPES)
 class ResponsesRenderer(StreamRenderer):
     def __init__(self, render_context: RenderContext, model: str | None, dialect: ResponsesDialect) -> None:
         super().__init__(render_context, model)
+        self.api = dialect.name
         self._dialect = dialect
         self._request = render_context.request
         self._wire_context = ResponsesContext(dialect, render_context)
-        self._order = BlockOrder()
         self._writer = _ResponseWriter(dialect)
-        self._same_api = False
         self._open_message: _OpenItem | None = None
         self._open_items: dict[int, _OpenItem] = {}
         self._inputs: dict[int, StringIO] = {}
         self._pending_thinking: dict[int, Thinking] = {}
-        self._usage: Usage | None = None
 
     def render(self, events: Iterable[Event]) -> bytes:
         chunks: list[bytes] = []
         for event in events:
             if (
                 type(event) is TextDelta
-                and event.index == self._order.current
+                and event.index == self.order.current
                 and event.index in self._writer.delta_templates
             ):
                 chunks.append(self._render_delta(event))
                 continue
-            for ordered in self._order.reorder((event,)):
+            for ordered in self.order.reorder((event,)):
                 if not isinstance(ordered, (TextDelta, InputDelta, ThinkingDelta)):
-                    chunks += self._render_event(ordered)
+                    chunks += self.render_event(ordered)
                 elif ordered.index in self._writer.delta_templates:
                     chunks.append(self._render_delta(ordered))
                 elif isinstance(ordered, ThinkingDelta):
@@ -108,7 +93,7 @@ class ResponsesRenderer(StreamRenderer):
 
     def open_run(self, delta: Delta) -> DeltaFormat | None:
         index = delta.index
-        if index != self._order.current or index not in self._writer.delta_templates:
+        if index != self.order.current or index not in self._writer.delta_templates:
             return None
         render_text = self._writer.delta_renderer(index)
         if not isinstance(delta, InputDelta):
@@ -121,66 +106,43 @@ class ResponsesRenderer(StreamRenderer):
 
         return DeltaFormat(render_input)
 
-    def _render_event(
-        self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
-    ) -> Iterable[bytes]:
-        match event:
-            case ReplyStart():
-                return self._render_opened(event)
-            case BlockStart():
-                return self._render_start(event)
-            case BlockEnd():
-                return self._render_end(event)
-            case WholeBlock():
-                return self._render_whole(event.block)
-            case UsageUpdate():
-                self._usage = event.usage
-                return ()
-            case Finished():
-                return self._render_finish(event)
-            case Failed():
-                return self._render_failure(event.error)
-
     def _render_delta(self, event: TextDelta | InputDelta | ThinkingDelta) -> bytes:
         if isinstance(event, InputDelta):
             self._inputs[event.index].write(event.text)
-        elif isinstance(event, TextDelta) and event.extras is not None and self._same_api:
+        elif isinstance(event, TextDelta) and event.extras is not None and self.same_api:
             return self._writer.delta(event.index, event.text, encode_json(event.extras)[1:-1] + b",")
         return self._writer.delta(event.index, event.text)
 
     # ---------------------------------------------------------------------------------------------------- the response
 
-    def _render_opened(self, event: ReplyStart) -> Iterator[bytes]:
-        native = self._wire_context.own_native(event.native)
-        self._same_api = native is not None
+    def render_reply_start(self, event: ReplyStart) -> Iterator[bytes]:
         seed = (event.id or "", event.model or "", str(event.created or ""))
         derived_id = derive_response_id(event.id, self._dialect, *seed)
-        reply_id = event.id if self._same_api and event.id else derived_id
+        reply_id = event.id if self.same_api and event.id else derived_id
         envelope = render_envelope(reply_id, event.created, event.model or self.model, request_fields(self._request))
-        native_fields: Mapping[str, Any] = native.fragment if native is not None else {}
         yield self._writer.open(
             {
                 **envelope,
-                **{key: value for key, value in native_fields.items() if key not in REPLY_KEYS},
+                **{key: value for key, value in self.response_fields.items() if key not in REPLY_KEYS},
                 **render_references(self._request),
             }
         )
 
-    def _render_finish(self, event: Finished) -> Iterator[bytes]:
+    def render_finish(self, event: Finished) -> Iterator[bytes]:
         yield from self._close_message("incomplete" if render_status(event.finish) == "incomplete" else "completed")
-        ending = render_ending(event.finish, event.raw_finish if self._same_api else None)
-        yield self._writer.end(ending, self._usage)
+        ending = render_ending(event.finish, event.raw_finish if self.same_api else None)
+        yield self._writer.end(ending, self.usage)
 
-    def _render_failure(self, error: ApiError) -> Iterator[bytes]:
+    def render_error(self, error: ApiError) -> Iterator[bytes]:
         kind = classify_error(error)
         form = ERROR_FORMS[kind]
         is_known = error.code in form.known_codes or (kind == "unknown-reference" and error.code is not None)
         code = error.code if is_known else form.event_code or form.code
         if not self._writer.response:
             # A bare error has the text, but Codex reads that only of a failed response.
-            yield from self._render_opened(ReplyStart(None, None))
+            yield from self.render_reply_start(ReplyStart(None, None))
         error_fields = {"code": code, "message": error.message}
-        yield self._writer.end({"status": "failed", "error": error_fields}, self._usage)
+        yield self._writer.end({"status": "failed", "error": error_fields}, self.usage)
 
     # ----------------------------------------------------------------------------------------------------------- items
 
@@ -189,21 +151,19 @@ class ResponsesRenderer(StreamRenderer):
         native = self._wire_context.own_native(block.native)
         if native is not None and isinstance(block, ToolCall) and native.fragment["type"] not in FUNCTION_TYPES:
             return True
-        return self._same_api and (native is None or _is_complete_item(native.fragment))
+        return self.same_api and (native is None or _is_complete_item(native.fragment))
 
-    def _render_start(self, event: BlockStart) -> Iterator[bytes]:
-        block = event.block
+    def render_block_start(self, index: int, block: Text | Thinking | ToolCall) -> Iterator[bytes]:
         if self._is_sent_whole(block):
             return
         if isinstance(block, Text):
-            yield from self._begin_text(event.index, block)
+            yield from self._begin_text(index, block)
         elif isinstance(block, Thinking):
-            self._pending_thinking[event.index] = block
+            self._pending_thinking[index] = block
         else:
-            yield from self._begin_call(event.index, block)
+            yield from self._begin_call(index, block)
 
-    def _render_end(self, event: BlockEnd) -> Iterator[bytes]:
-        index, block = event.index, event.block
+    def render_block_end(self, index: int, block: Text | Thinking | ToolCall) -> Iterator[bytes]:
         if isinstance(block, Text):
             yield from self._end_text(index, block)
         elif index in self._open_items:
@@ -212,9 +172,9 @@ class ResponsesRenderer(StreamRenderer):
                 yield from self._end_call(open_item, block, self._inputs.pop(index).getvalue())
             else:
                 yield from self._end_thinking(open_item, block)
-        elif isinstance(block, ToolCall) or self._same_api or encrypted_content(block, self._wire_context):
+        elif isinstance(block, ToolCall) or self.same_api or encrypted_content(block, self._wire_context):
             self._pending_thinking.pop(index, None)
-            yield from self._render_whole(block)
+            yield from self.render_block(block)
 
     # ------------------------------------------------------------------------------------------------------------ text
 
@@ -348,7 +308,7 @@ class ResponsesRenderer(StreamRenderer):
 
     # ------------------------------------------------------------------------------------------------------ whole items
 
-    def _render_whole(self, block: Block) -> Iterator[bytes]:
+    def render_block(self, block: Block) -> Iterator[bytes]:
         for item in _render_block_items(block, self._writer.derive_id(""), self._wire_context):
             yield from self._close_message("completed")
             open_item = _OpenItem(string_or_none(item.get("id")) or "", _clear_content(item))

@@ -62,17 +62,69 @@ class DeltaFormat(NamedTuple):
 
 
 class StreamRenderer(ABC):
-    """Renders the events of one reply as a stream of bytes. `model` is used where the reply names none."""
+    """Renders the events of one reply as a stream of bytes. `model` is used where the reply names none.
 
-    def __init__(self, context: RenderContext, model: str | None = None) -> None:
+    `response_fields` are the fields of the reply if it is `same_api`: one of the API that is rendered.
+    """
+
+    api: str
+
+    def __init__(self, context: RenderContext, model: str | None) -> None:
         self.ids = context.ids
         self.report = context.report
         self.context = context
         self.model = model or ""
+        self.order = BlockOrder()
+        self.same_api = False
+        self.response_fields: Mapping[str, Any] = {}
+        self.usage: Usage | None = None
 
     @abstractmethod
     def render(self, events: Iterable[Event]) -> bytes:
         """Render these events; the bytes of the last one include the end of the stream."""
+
+    @abstractmethod
+    def render_reply_start(self, event: ReplyStart) -> Iterable[bytes]: ...
+
+    @abstractmethod
+    def render_block_start(self, index: int, block: Text | Thinking | ToolCall) -> Iterable[bytes]: ...
+
+    @abstractmethod
+    def render_block_end(self, index: int, block: Text | Thinking | ToolCall) -> Iterable[bytes]: ...
+
+    @abstractmethod
+    def render_block(self, block: Block) -> Iterable[bytes]:
+        """Render a block that is not streamed."""
+
+    @abstractmethod
+    def render_finish(self, event: Finished) -> Iterable[bytes]: ...
+
+    @abstractmethod
+    def render_error(self, error: ApiError) -> Iterable[bytes]: ...
+
+    def render_event(
+        self, event: ReplyStart | BlockStart | BlockEnd | WholeBlock | UsageUpdate | Finished | Failed
+    ) -> Iterable[bytes]:
+        """Render an event that is not a delta."""
+        match event:
+            case ReplyStart():
+                native = event.native
+                if native is not None and native.api == self.api:
+                    self.same_api, self.response_fields = True, native.fragment
+                return self.render_reply_start(event)
+            case BlockStart():
+                return self.render_block_start(event.index, event.block)
+            case BlockEnd():
+                return self.render_block_end(event.index, event.block)
+            case WholeBlock():
+                return self.render_block(event.block)
+            case UsageUpdate():
+                self.usage = event.usage
+                return ()
+            case Finished():
+                return self.render_finish(event)
+            case Failed():
+                return self.render_error(event.error)
 
     def open_run(self, delta: Delta) -> DeltaFormat | None:
         """Return the format of more deltas of the same block, right after `delta` was rendered.
@@ -186,30 +238,20 @@ class BlockRenderer(StreamRenderer):
     """Renders streams of numbered blocks in sequence, each with a start, deltas and a stop (Anthropic, Bedrock).
 
     A text block starts with its first non-empty text, a reasoning block when its kind is known. `block_index` is the
-    number of the open block, `response_fields` are the API's own fields of the reply.
+    number of the open block. Only reasoning from the same API is rendered.
     """
-
-    api: str
-    """The API of the stream; only reasoning from the same API is rendered."""
 
     def __init__(self, context: RenderContext, model: str | None) -> None:
         super().__init__(context, model)
-        self._order = BlockOrder()
         self._open_block: Text | Thinking | ToolCall | None = None
         self._started = False
         self._held_text = TextBuffer()
         self._input_writer: _InputObjectWriter | None = None
         self.block_index = 0
-        self.same_api = False
-        self.response_fields: Mapping[str, Any] = {}
         self.has_calls = False
         self.has_broken_call = False
-        self.usage: Usage | None = None
 
     # Implemented by each API's renderer.
-
-    @abstractmethod
-    def render_reply_start(self, event: ReplyStart) -> bytes: ...
 
     @abstractmethod
     def begin_text(self, block: Text) -> bytes: ...
@@ -243,12 +285,6 @@ class BlockRenderer(StreamRenderer):
         """Render a complete block, start to stop."""
 
     @abstractmethod
-    def render_finish(self, event: Finished) -> bytes: ...
-
-    @abstractmethod
-    def render_error(self, error: ApiError) -> bytes: ...
-
-    @abstractmethod
     def blocks_for_client(self, block: Block) -> list[Block]:
         """Return the block in a form that the client's API supports; an empty list and a finding if there is none."""
 
@@ -260,7 +296,7 @@ class BlockRenderer(StreamRenderer):
 
     def render(self, events: Iterable[Event]) -> bytes:
         rendered: list[bytes] = []
-        for event in self._order.reorder(events):
+        for event in self.order.reorder(events):
             if isinstance(event, TextDelta):
                 rendered.append(self.render_delta(event.text) if self._started else self._first_text(event.text))
             elif isinstance(event, InputDelta):
@@ -268,11 +304,11 @@ class BlockRenderer(StreamRenderer):
             elif isinstance(event, ThinkingDelta):
                 rendered.append(self.render_delta(event.text) if self._started else self._first_thinking(event.text))
             else:
-                rendered.append(self._render_event(event))
+                rendered += self.render_event(event)
         return b"".join(rendered)
 
     def open_run(self, delta: Delta) -> DeltaFormat | None:
-        if delta.index != self._order.current:
+        if delta.index != self.order.current:
             return None
         is_passed_on = self._started
         if isinstance(delta, InputDelta):
@@ -283,39 +319,23 @@ class BlockRenderer(StreamRenderer):
         """Return the format of the deltas of the open block."""
         return DeltaFormat.from_function(self.render_delta)
 
-    def _render_event(self, event: Event) -> bytes:
-        match event:
-            case ReplyStart():
-                native = event.native
-                self.same_api = native is not None and native.api == self.api
-                self.response_fields = native.fragment if native is not None and self.same_api else {}
-                return self.render_reply_start(event)
-            case BlockStart():
-                return self._start(event.block)
-            case BlockEnd(block=Text() as block):
-                return self._end_text(block)
-            case BlockEnd(block=Thinking() as block):
-                return self._end_thinking(block)
-            case BlockEnd(block=ToolCall() as block):
-                return self._end_call(block)
-            case WholeBlock():
-                return b"".join(map(self.render_whole, self.blocks_for_client(event.block)))
-            case UsageUpdate():
-                self.usage = event.usage
-                return b""
-            case Finished():
-                return self.render_finish(event)
-            case Failed():
-                return self.render_error(event.error)
-            case _:
-                return b""
-
-    def _start(self, block: Text | Thinking | ToolCall) -> bytes:
+    def render_block_start(self, index: int, block: Text | Thinking | ToolCall) -> Iterable[bytes]:
         self._open_block, self._started, self._held_text = block, False, TextBuffer()
-        if not isinstance(block, ToolCall):
-            return b""
-        self._input_writer = _InputObjectWriter(block)
-        return self.begin_call(block)
+        if isinstance(block, ToolCall):
+            self._input_writer = _InputObjectWriter(block)
+            yield self.begin_call(block)
+
+    def render_block_end(self, index: int, block: Text | Thinking | ToolCall) -> Iterable[bytes]:
+        match block:
+            case Text():
+                yield self._end_text(block)
+            case Thinking():
+                yield self._end_thinking(block)
+            case ToolCall():
+                yield self._end_call(block)
+
+    def render_block(self, block: Block) -> Iterable[bytes]:
+        return map(self.render_whole, self.blocks_for_client(block))
 
     def _first_text(self, text: str) -> bytes:
         self._held_text.append(text)
