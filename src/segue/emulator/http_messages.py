@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.conformance.rule import Violation
-from segue.emulator.json_values import object_or_none
+from segue.wire.json_values import object_or_none
 
 MAX_BODY_BYTES = 2**28
 """The maximum size of a body that is read. The limits of the providers are smaller; their error is sent at its end."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from segue.emulator.faults import map_payloads
-from segue.emulator.json_values import JsonObject
+from segue.wire.json_values import JsonObject
 from segue.wire.stream.framing import encode_sse
 
 

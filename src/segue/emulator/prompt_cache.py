@@ -10,7 +10,7 @@ from zlib import crc32
 import msgspec
 
 from segue.canonical.request import Usage
-from segue.emulator.json_values import JsonObject, list_or_empty, object_or_none, text_or_none, without_keys
+from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, text_or_none, without_keys
 
 _MAX_PREFIXES = 100_000
 _PROMPT_FIELDS = (

@@ -16,7 +16,6 @@ from segue.canonical.ids import canonical_tool_id
 from segue.canonical.request import Reply, Usage
 from segue.emulator.faults import Fault, make_id_remover, map_payloads, repeat_end
 from segue.emulator.http_messages import HttpResponse
-from segue.emulator.json_values import object_or_none
 from segue.emulator.prompt_cache import PromptBill, estimate_tokens
 from segue.emulator.providers.provider import Provider, RequestContext, StreamFraming
 from segue.emulator.signatures import IdGenerator
@@ -25,6 +24,7 @@ from segue.models import parse_model
 from segue.render.report import Report
 from segue.wire.base import ApiError, JsonObject, RenderContext
 from segue.wire.ids import IdMap, IdScheme
+from segue.wire.json_values import object_or_none
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.stream.events import (
     BlockEnd,

@@ -137,6 +137,11 @@ def string_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def text_or_none(value: object) -> str | None:
+    """Return a string that is not empty."""
+    return value if isinstance(value, str) and value else None
+
+
 def integer_or_none(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -148,3 +153,11 @@ def number_or_none(value: object) -> int | float | None:
 def unknown_fields(fields: Mapping[str, Any], known: frozenset[str]) -> tuple[str, ...]:
     """Return the keys outside `known` that have a non-empty value."""
     return tuple(key for key, value in fields.items() if key not in known and value not in (None, [], {}, "", False))
+
+
+def without_keys(value: Any, keys: frozenset[str]) -> Any:
+    """Return a JSON value without these members, at any depth."""
+    json: JsonValue = value
+    if isinstance(json, dict):
+        return {key: without_keys(member, keys) for key, member in json.items() if key not in keys}
+    return [without_keys(item, keys) for item in json] if isinstance(json, list) else json

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from segue.canonical.blocks import Block, Message, Native, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
-from segue.wire.json_values import JsonObject, object_or_none, optional_schema, optional_string
+from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, optional_schema, optional_string
 from segue.wire.registry import WIRES
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI, BEDROCK = "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock"
@@ -205,7 +205,7 @@ def find_message_api(message: Mapping[str, Any], host_api: str) -> str | None:
 
 
 def _has_items(value: object) -> bool:
-    items = cast("list[object]", value) if isinstance(value, list) else []
+    items = list_or_empty(value)
     return any(find_item_api(item) is not None for item in map(object_or_none, items) if item is not None)
 
 

@@ -46,10 +46,10 @@ from segue.emulator.errors.pydantic_style import (
 )
 from segue.emulator.errors.tool_declarations import find_schema_error
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.json_values import objects_in
 from segue.models import parse_model
 from segue.specs.types import Mismatch, find_mismatches
 from segue.wire.base import ApiError
+from segue.wire.json_values import object_list
 
 _VALID_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
 _MessageBuilder = Callable[[BrokenRule, Any], str]
@@ -315,7 +315,7 @@ def _mismatch_error(mismatch: Mismatch, body: Mapping[str, Any]) -> ApiError:
 def _validate_blocks(body: Mapping[str, Any]) -> ApiError | None:
     for at, message in enumerate(body["messages"]):
         content = message.get("content")
-        for index, block in enumerate(objects_in(content)):
+        for index, block in enumerate(object_list(content)):
             path, tag = f"messages[{at}].content[{index}]", block.get("type")
             if not isinstance(tag, str) or not tag:
                 continue

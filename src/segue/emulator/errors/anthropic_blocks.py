@@ -11,8 +11,8 @@ from segue.conformance.rule import Violation
 from segue.conformance.values import is_object, text_or_empty
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, member
 from segue.emulator.errors.pydantic_style import MISSING, type_message
-from segue.emulator.json_values import list_or_empty
 from segue.wire.base import ApiError
+from segue.wire.json_values import list_or_empty
 
 PrefixPart: TypeAlias = Literal["system", "tools", "messages"]
 

@@ -11,8 +11,8 @@ from segue.conformance.values import is_object
 from segue.emulator.errors.anthropic_blocks import find_block, invalid_request, schema_path
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, RuleError
 from segue.emulator.errors.pydantic_style import EMPTY_STRING, EXTRA, tag_message, type_message
-from segue.emulator.json_values import objects_in
 from segue.wire.base import ApiError
+from segue.wire.json_values import object_list
 
 ON_DEMAND_BETA = "compact-2026-09-04"
 THRESHOLD_BETA = "compact-2026-01-12"
@@ -53,14 +53,14 @@ def _content_error(broken: BrokenRule) -> ApiError:
 def validate_betas(body: Mapping[str, Any], betas: str, *, counting: bool) -> ApiError | None:
     """Return the error for a compaction that needs a header which the request does not have."""
     management = body.get("context_management")
-    edits = objects_in(management.get("edits")) if is_object(management) else []
+    edits = object_list(management.get("edits")) if is_object(management) else []
     has_threshold = any(edit.get("type") == "compact_20260112" for edit in edits)
     if has_threshold and THRESHOLD_BETA not in betas:
         return invalid_request(f"context_management: {EXTRA}")
     if body.get("compaction") is not None and ON_DEMAND_BETA not in betas and not counting:
         return invalid_request(f"compaction: the `compaction` parameter requires anthropic-beta: {ON_DEMAND_BETA}")
-    for at, message in enumerate(objects_in(body.get("messages"))):
-        for index, block in enumerate(objects_in(message.get("content"))):
+    for at, message in enumerate(object_list(body.get("messages"))):
+        for index, block in enumerate(object_list(message.get("content"))):
             signed = block.get("type") == "compaction" and block.get("signature") is not None
             if signed and ON_DEMAND_BETA not in betas:
                 expected = tag_message("compaction", sorted(BLOCKS.keys() - {"compaction"}))

@@ -29,9 +29,9 @@ from segue.emulator.errors.broken_rule import (
     StandardErrors,
     build_error,
 )
-from segue.emulator.json_values import list_or_empty
 from segue.models import parse_model
 from segue.wire.base import ApiError
+from segue.wire.json_values import list_or_empty
 
 _START = "A conversation must start with a user message. Try again with a conversation that starts with a user message."
 _ALTERNATE = (

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule, member
-from segue.emulator.json_values import list_or_empty
 from segue.specs import types as spec
 from segue.wire.base import ApiError
+from segue.wire.json_values import list_or_empty
 
 _STEP = re.compile(r"\[(\d+)\]")
 _UNSHOWN = ("messages", "system", "toolConfig", "promptVariables")

@@ -35,9 +35,9 @@ from segue.emulator.errors.openai_style import (
 )
 from segue.emulator.errors.tool_declarations import find_parameters_error
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.json_values import objects_in
 from segue.specs.types import find_mismatches
 from segue.wire.base import ApiError
+from segue.wire.json_values import object_list
 
 PREVIOUS_NOT_FOUND = "previous_response_not_found"
 """Not in the rulebook: `previous_response_id` is not stored."""
@@ -352,11 +352,11 @@ _RULES: dict[str, RuleError] = {
 
 def _undeclared_choice(body: Mapping[str, Any]) -> str | None:
     """Return the function or custom tool in tool_choice if it is not declared: in the tools, an item or a prompt."""
-    choice, tools = body.get("tool_choice"), objects_in(body.get("tools"))
+    choice, tools = body.get("tool_choice"), object_list(body.get("tools"))
     name = member(choice, "name")
     if member(choice, "type") not in ("function", "custom") or not isinstance(name, str):
         return None
-    items = objects_in(body.get("input"))
+    items = object_list(body.get("input"))
     may_be_declared_elsewhere = (
         body.get("prompt") is not None
         or any(item.get("type") in ("additional_tools", "tool_search_output") for item in items)

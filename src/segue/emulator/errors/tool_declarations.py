@@ -11,8 +11,8 @@ from typing import Any
 
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import member
-from segue.emulator.json_values import object_or_none, objects_in
 from segue.wire.base import ApiError
+from segue.wire.json_values import object_list, object_or_none
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _KINDS: Mapping[str, str] = {
@@ -116,7 +116,7 @@ def find_parameters_error(path: str, name: object, schema: Any) -> ApiError | No
 
 def find_function_error(body: Mapping[str, Any]) -> ApiError | None:
     """Return the error for the first function of a Chat Completions body with invalid parameters."""
-    for index, tool in enumerate(objects_in(body.get("tools"))):
+    for index, tool in enumerate(object_list(body.get("tools"))):
         function = object_or_none(tool.get("function")) or {}
         if function.get("parameters") is not None:
             path = f"tools[{index}].function.parameters"
@@ -130,5 +130,5 @@ def undeclared_choice(body: Mapping[str, Any]) -> str | None:
     """Return the name in the tool_choice of a Chat Completions body if no such tool is declared."""
     choice = body.get("tool_choice")
     name = member(member(choice, str(member(choice, "type"))), "name")
-    declared = [member(member(tool, str(tool.get("type"))), "name") for tool in objects_in(body.get("tools"))]
+    declared = [member(member(tool, str(tool.get("type"))), "name") for tool in object_list(body.get("tools"))]
     return name if isinstance(name, str) and name not in declared else None

@@ -15,8 +15,8 @@ from msgspec import UNSET, Struct
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, join_texts
 from segue.canonical.request import Request, Tool
-from segue.emulator.json_values import object_or_none
 from segue.emulator.steps import CallStep, ReplySteps, Step, TextStep
+from segue.wire.json_values import object_or_none
 from segue.wire.text.declared_tools import DeclaredTools
 from segue.wire.text.gemma import parse_value
 from segue.wire.text.regions import FoundCall

@@ -15,7 +15,6 @@ from segue.conformance.rule import Violation
 from segue.emulator.errors.anthropic import THREAD_ALREADY_CONTINUED, THREAD_FIELDS, THREAD_NOT_FOUND
 from segue.emulator.faults import map_payloads
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.prompt_cache import CacheRules, PromptPart
 from segue.emulator.providers import cache_rules, claude, claude_compaction
 from segue.emulator.providers.provider import (
@@ -31,6 +30,7 @@ from segue.emulator.signatures import BASE58, IdGenerator, digest
 from segue.models import Model, parse_model
 from segue.wire.anthropic.reply import render_usage
 from segue.wire.base import ApiError
+from segue.wire.json_values import object_list, object_or_none, text_or_none
 
 _BETA = "thinking-binding-controls-2026-08-01"
 
@@ -164,9 +164,9 @@ def _request_id(ids: IdGenerator) -> str:
 
 def _find_thinking(messages: list[Any]) -> Iterator[claude.ThinkingBlock]:
     before = 0
-    for number, message in enumerate(objects_in(messages)):
+    for number, message in enumerate(object_list(messages)):
         before += isinstance(message.get("content"), str)
-        for place, block in enumerate(objects_in(message.get("content"))):
+        for place, block in enumerate(object_list(message.get("content"))):
             if block.get("type") == "thinking":
                 path = f"messages[{number}].content[{place}]"
                 text = text_or_none(block.get("thinking")) or ""

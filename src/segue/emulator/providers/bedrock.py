@@ -12,12 +12,12 @@ from urllib.parse import quote
 from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.prompt_cache import CacheRules, PromptPart
 from segue.emulator.providers import cache_rules, claude
 from segue.emulator.providers.provider import Body, Provider, RequestContext, bearer_token, make_violation, post_route
 from segue.emulator.signatures import URL_SAFE, IdGenerator, digest
 from segue.models import Model, parse_model
+from segue.wire.json_values import object_list, object_or_none, text_or_none
 
 _MODEL = r"/model/(?P<model>.+)/"
 _PROMPT = ":prompt/"
@@ -115,8 +115,8 @@ class Bedrock(Provider):
 
 def _find_thinking(messages: list[Any]) -> Iterator[claude.ThinkingBlock]:
     before = 0
-    for number, message in enumerate(objects_in(messages)):
-        for place, block in enumerate(objects_in(message.get("content"))):
+    for number, message in enumerate(object_list(messages)):
+        for place, block in enumerate(object_list(message.get("content"))):
             reasoning = object_or_none((object_or_none(block.get("reasoningContent")) or {}).get("reasoningText"))
             if reasoning is not None:
                 path = f"messages[{number}].content[{place}]"

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from segue.emulator.json_values import JsonObject, object_or_none
 from segue.emulator.prompt_cache import LIFETIMES, CacheRules, marker_lifetime
 from segue.models import Model
+from segue.wire.json_values import JsonObject, object_or_none
 
 _MAX_LOOK_BACK = 20
 _CLAUDE = CacheRules(marked="none", look_back=_MAX_LOOK_BACK, reports_writes=True)

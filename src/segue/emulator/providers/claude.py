@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from segue.conformance.rule import Violation
-from segue.emulator.json_values import list_or_empty, objects_in, without_keys
 from segue.emulator.providers.provider import make_violation
 from segue.emulator.signatures import FOREIGN_SIGNATURE, PromptPrefix, SignaturePayload, Signer, digest
 from segue.models import Model
+from segue.wire.json_values import list_or_empty, object_list, without_keys
 
 _CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
 
@@ -32,7 +32,7 @@ def _is_prefix_bound(model: Model) -> bool:
 def _flatten_blocks(messages: Iterable[Any]) -> list[Any]:
     """Return the conversation block by block, independent of message boundaries and without cache markers."""
     entries: list[Any] = []
-    for message in objects_in(list(messages)):
+    for message in object_list(list(messages)):
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_or_empty(content)
         entries += ([message.get("role"), without_keys(block, _CACHE_KEYS)] for block in blocks)
@@ -66,7 +66,7 @@ def check_thinking(
 ) -> Iterator[Violation]:
     """ANT-25, ANT-26, ANT-28. `lenient`: blocks of another conversation are skipped (`drop_block`)."""
     latest = max((thought.message_index for thought in thoughts), default=-1)
-    replies = (i for i, message in enumerate(objects_in(conversation.messages)) if message.get("role") == "assistant")
+    replies = (i for i, message in enumerate(object_list(conversation.messages)) if message.get("role") == "assistant")
     last = max(replies, default=-1)
     entries = _flatten_blocks(conversation.messages)
     signed_by_reply: dict[str, list[tuple[ThinkingBlock, SignaturePayload]]] = {}

@@ -15,12 +15,12 @@ from segue.canonical.request import Usage
 from segue.conformance.rule import Violation
 from segue.emulator.errors.anthropic_compaction import CONTENT_MISMATCH, SIGNATURE_INVALID, TOOL_CHANGES_MISMATCH
 from segue.emulator.inserted_frames import InsertedFrames
-from segue.emulator.json_values import JsonObject, list_or_empty, object_or_none, objects_in
 from segue.emulator.model.exchange import summarize
 from segue.emulator.prompt_cache import estimate_tokens
 from segue.emulator.providers.provider import Body, RequestContext, StreamFraming, make_violation
 from segue.emulator.signatures import Signer, digest
 from segue.wire.anthropic.reply import render_usage
+from segue.wire.json_values import JsonObject, list_or_empty, object_list, object_or_none
 
 _DEFAULT_TRIGGER = 150_000
 _BLOCK = "compaction"
@@ -96,7 +96,7 @@ def make_compaction(
     edit = next(
         (
             edit
-            for edit in objects_in((object_or_none(body.get("context_management")) or {}).get("edits"))
+            for edit in object_list((object_or_none(body.get("context_management")) or {}).get("edits"))
             if edit.get("type") == "compact_20260112"
         ),
         None,
@@ -121,8 +121,8 @@ def make_compaction(
 
 def check_compactions(messages: list[Any], signer: Signer, account: str) -> Iterator[Violation]:
     """ANT-45: signed blocks are from this account and unchanged."""
-    for number, message in enumerate(objects_in(messages)):
-        for place, block in enumerate(objects_in(message.get("content"))):
+    for number, message in enumerate(object_list(messages)):
+        for place, block in enumerate(object_list(message.get("content"))):
             signature, content = block.get("signature"), block.get("content")
             if block.get("type") != _BLOCK or signature is None or content is None:
                 continue
@@ -140,8 +140,8 @@ def _find_newest(messages: list[Any]) -> tuple[int, int] | None:
     """Return the indexes of the message and the block of the newest compaction with content."""
     places = [
         (number, place)
-        for number, message in enumerate(objects_in(messages))
-        for place, block in enumerate(objects_in(message.get("content")))
+        for number, message in enumerate(object_list(messages))
+        for place, block in enumerate(object_list(message.get("content")))
         if block.get("type") == _BLOCK and block.get("content")
     ]
     return places[-1] if places else None

@@ -12,7 +12,6 @@ from segue.canonical.blocks import Block, Native, Origin, Thinking, ToolCall
 from segue.canonical.request import Reply
 from segue.conformance.rule import Violation
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.json_values import object_or_none, objects_in, text_or_none
 from segue.emulator.prompt_cache import CacheRules, PromptPart
 from segue.emulator.providers import cache_rules
 from segue.emulator.providers.provider import (
@@ -28,6 +27,7 @@ from segue.emulator.providers.provider import (
 from segue.emulator.signatures import FOREIGN_SIGNATURE, LOWER, IdGenerator
 from segue.models import Model
 from segue.wire.gemini.capabilities import capabilities_of
+from segue.wire.json_values import object_list, object_or_none, text_or_none
 from segue.wire.stream.framing import FrameDecoder, encode_sse
 
 _MODEL = r"/(?P<version>v1|v1beta|v1alpha)/(?:models|tunedModels)/(?P<model>[^/:]+)"
@@ -60,10 +60,10 @@ class Gemini(Provider):
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         """GEM-18: a signature that is not from this provider is rejected."""
-        for number, content in enumerate(objects_in(body.get("contents"))):
+        for number, content in enumerate(object_list(body.get("contents"))):
             if content.get("role") != "model":
                 continue
-            for place, part in enumerate(objects_in(content.get("parts"))):
+            for place, part in enumerate(object_list(content.get("parts"))):
                 signature = text_or_none(part.get("thoughtSignature", part.get("thought_signature")))
                 if (
                     signature

@@ -14,12 +14,12 @@ from segue.canonical.request import Reply, Request, Usage
 from segue.conformance.rule import Violation
 from segue.emulator.errors import standard_errors
 from segue.emulator.http_messages import HttpRequest, HttpResponse, RecordedRequest
-from segue.emulator.json_values import list_or_empty, object_or_none, text_or_none
 from segue.emulator.prompt_cache import CacheRules, PromptPart
 from segue.emulator.providers import cache_rules
 from segue.emulator.signatures import IdGenerator, PromptPrefix, SignaturePayload, Signer
 from segue.models import Model, parse_model
 from segue.wire.base import ApiError
+from segue.wire.json_values import list_or_empty, object_or_none, text_or_none
 from segue.wire.registry import WIRES
 from segue.wire.stream.events import ReplyStart
 

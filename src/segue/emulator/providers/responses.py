@@ -13,7 +13,6 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.conformance.rule import Violation
 from segue.emulator.errors.openai_responses import PREVIOUS_NOT_FOUND, response_not_found_error
 from segue.emulator.http_messages import HttpRequest
-from segue.emulator.json_values import JsonObject, object_or_none, objects_in, text_or_none
 from segue.emulator.providers import cache_rules
 from segue.emulator.providers.provider import (
     Body,
@@ -33,6 +32,7 @@ from segue.emulator.providers.responses_compaction import (
 )
 from segue.emulator.signatures import HEX, IdGenerator
 from segue.wire.base import ApiError
+from segue.wire.json_values import JsonObject, object_list, object_or_none, text_or_none
 from segue.wire.openai_responses.reply import render_envelope, render_usage
 from segue.wire.stream.events import arguments_text
 from segue.wire.vendor_tools.convert import restore_client_call
@@ -108,7 +108,7 @@ class OpenAIResponses(Provider):
             known = self._stored.get((account, before))
             if known is None:
                 return make_violation(PREVIOUS_NOT_FOUND, "previous_response_id", before)
-            earlier = [*known.input_items, *objects_in(known.response.get("output"))]
+            earlier = [*known.input_items, *object_list(known.response.get("output"))]
         given = self.conversation_entries(body)
         items = [self._resolve_reference(item, account) for item in given]
         if before is None and items == given:
@@ -126,7 +126,7 @@ class OpenAIResponses(Provider):
 
     def check_state(self, body: Body, http_request: HttpRequest, account: str) -> Iterator[Violation]:
         """OAI-RESP-08 to 12, and 28: opaque content is from this account, reasoning present with what it came with."""
-        items = objects_in(body.get("input"))
+        items = object_list(body.get("input"))
         present = {text_or_none(item.get("id")) for item in items}
         for place, item in enumerate(items):
             path, item_id = f"input[{place}]", text_or_none(item.get("id"))
@@ -163,7 +163,7 @@ class OpenAIResponses(Provider):
             )
         if http_request.method == "DELETE":
             del self._stored[account, response_id]
-            for item in objects_in(stored.response.get("output")):
+            for item in object_list(stored.response.get("output")):
                 self._items.pop((account, str(item.get("id"))), None)
             return {"id": response_id, "object": "response", "deleted": True}
         return stored.response
@@ -273,7 +273,7 @@ class OpenAIResponses(Provider):
         return cache_rules.responses_usage(usage, written)
 
     def record_reply(self, context: RequestContext, reply: dict[str, Any]) -> None:
-        output = objects_in(reply.get("output"))
+        output = object_list(reply.get("output"))
         thought: str | None = None
         for item in output:
             item_id = text_or_none(item.get("id"))
@@ -287,7 +287,7 @@ class OpenAIResponses(Provider):
             return
         self._items.update({(context.account, str(item.get("id"))): item for item in output})
         items = self.conversation_entries(context.body)
-        if objects_in(items)[-1:] and objects_in(items)[-1].get("type") == TRIGGER:
+        if object_list(items)[-1:] and object_list(items)[-1].get("type") == TRIGGER:
             items = items[:-1]
         self._stored[context.account, str(reply.get("id"))] = _StoredResponse(items, reply)
 

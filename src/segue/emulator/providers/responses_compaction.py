@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from segue.canonical.request import Usage
 from segue.emulator.inserted_frames import InsertedFrames
-from segue.emulator.json_values import JsonObject, list_or_empty, object_or_none, objects_in, without_keys
 from segue.emulator.model.exchange import summarize
 from segue.emulator.prompt_cache import estimate_tokens
 from segue.emulator.providers.provider import RequestContext, StreamFraming
 from segue.emulator.signatures import Signer
+from segue.wire.json_values import JsonObject, list_or_empty, object_list, object_or_none, without_keys
 
 TRIGGER = "compaction_trigger"
 _ITEM = "compaction"
@@ -72,11 +72,11 @@ def make_compaction(
     context: RequestContext, signer: Signer, item_id: str, items: list[Any], message_ids: list[str]
 ) -> ResponsesCompaction | None:
     """Return the compaction of these items, if the request ends on a trigger or exceeds its threshold."""
-    is_asked = context.operation == "compact" or any(item.get("type") == TRIGGER for item in objects_in(items)[-1:])
+    is_asked = context.operation == "compact" or any(item.get("type") == TRIGGER for item in object_list(items)[-1:])
     if not is_asked and not _exceeds_threshold(context, items):
         return None
     held = readable_items(items, signer, context.account)
-    messages = [item for item in objects_in(held) if item.get("role") == "user"]
+    messages = [item for item in object_list(held) if item.get("role") == "user"]
     user_messages = (
         {"id": message_id, "type": "message", "status": "completed", "role": "user", "content": _parts(item)}
         for message_id, item in zip(message_ids, messages, strict=False)
@@ -101,10 +101,10 @@ def _exceeds_threshold(context: RequestContext, items: list[Any]) -> bool:
     body = context.body
     thresholds = [
         entry["compact_threshold"]
-        for entry in objects_in(body.get("context_management"))
+        for entry in object_list(body.get("context_management"))
         if isinstance(entry.get("compact_threshold"), int)
     ]
-    start = max((at for at, item in enumerate(objects_in(items)) if item.get("type") == _ITEM), default=0)
+    start = max((at for at, item in enumerate(object_list(items)) if item.get("type") == _ITEM), default=0)
     prompt = [body.get("instructions"), body.get("tools"), billed_items(items[start:])]
     return bool(thresholds) and estimate_tokens(msgspec.json.encode(prompt), context.model) > min(thresholds)
 
@@ -134,7 +134,7 @@ def readable_items(items: list[Any], signer: Signer, account: str) -> list[Any]:
         known = [_message_key(entry) for entry in held["items"]]
         newer = [
             entry
-            for entry in objects_in(items[:at])
+            for entry in object_list(items[:at])
             if entry.get("role") in _INPUT_ROLES and _message_key(entry) not in known
         ]
         return [*newer, *held["items"], *_without_triggers(items[at + 1 :])]
@@ -147,4 +147,4 @@ def _without_triggers(items: list[Any]) -> list[Any]:
 
 def _message_key(item: JsonObject) -> Any:
     """Return what tells messages apart, independent of ids and of the form of their text."""
-    return item.get("role"), [part.get("text") for part in objects_in(_parts(item))]
+    return item.get("role"), [part.get("text") for part in object_list(_parts(item))]

@@ -18,6 +18,7 @@ from segue.wire.anthropic.reply import parse_error, parse_reply
 from segue.wire.json_values import (
     JsonObject,
     integer_or_none,
+    list_or_empty,
     object_or_none,
     optional_object,
     optional_string,
@@ -92,7 +93,7 @@ class AnthropicReader(BlockReader[_OpenBlock]):
         match kind:
             case "message_start":
                 content = (object_or_none(payload.get("message")) or {}).get("content")
-                for position, block in enumerate(cast("list[object]", content) if isinstance(content, list) else []):
+                for position, block in enumerate(list_or_empty(content)):
                     self._begin(position, block)
             case "content_block_start":
                 self._begin(index, payload.get("content_block"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ from segue.wire.anthropic.reply import (
     render_usage,
 )
 from segue.wire.base import ApiError
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, string_or_none
 from segue.wire.stream.events import Finished, ReplyStart
 from segue.wire.stream.framing import encode_sse
 from segue.wire.stream.render import BlockRenderer
@@ -92,7 +92,7 @@ class AnthropicStreamRenderer(BlockRenderer):
             return b""
         drop_unknown_keys(native, self.report)
         original_citations = native.fragment.get("citations")
-        citations = cast("list[object]", original_citations) if isinstance(original_citations, list) else []
+        citations = list_or_empty(original_citations)
         return b"".join(self._render_fields_delta("citations_delta", citation=citation) for citation in citations)
 
     def end_thinking(self, block: Thinking) -> bytes:

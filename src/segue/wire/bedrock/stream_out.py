@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.json import encode_json, encode_json_text
@@ -13,7 +13,7 @@ from segue.wire.base import ApiError
 from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import render_block
 from segue.wire.bedrock.reply import blocks_for_client, render_stop_reason, render_usage
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, string_or_none
 from segue.wire.stream.events import Finished, ReplyStart
 from segue.wire.stream.framing import AwsMessageEncoder
 from segue.wire.stream.render import BlockRenderer, DeltaFormat
@@ -85,7 +85,7 @@ class BedrockStreamRenderer(BlockRenderer):
 
     def _render_citations(self, content: JsonObject) -> bytes:
         citations = content.get("citations")
-        items = cast("list[object]", citations) if isinstance(citations, list) else []
+        items = list_or_empty(citations)
         return b"".join(self._render_fields_delta(citation=citation) for citation in items)
 
     def end_thinking(self, block: Thinking) -> bytes:

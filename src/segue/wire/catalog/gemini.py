@@ -25,7 +25,7 @@ from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.items import CODE_EXECUTION
 from segue.wire.gemini.media import render_inline
 from segue.wire.gemini.results import parse_result_content
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, string_or_none
 from segue.wire.merge import intact_fragment
 
 # -------------------------------------------------------------------------------------------------------- interactions
@@ -41,7 +41,7 @@ def _parse_result(step: JsonObject) -> Content:
         return None, UNSET
     if isinstance(value, str):
         return (Text(value),), UNSET
-    parts = cast("list[object]", value) if isinstance(value, list) else []
+    parts = list_or_empty(value)
     blocks = [_parse_part(part) for part in parts]
     parsed = [block for block in blocks if block is not None]
     return (tuple(parsed), UNSET) if parsed and len(parsed) == len(blocks) else ((), cast("object", value))

@@ -30,7 +30,7 @@ from segue.wire.gemini.reply import (
     parse_reply,
     parse_timestamp,
 )
-from segue.wire.json_values import require_object
+from segue.wire.json_values import list_or_empty, require_object
 from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import arguments_text
 from segue.wire.stream.parse import ENDED_EARLY, PayloadReader, with_streamed_calls
@@ -285,7 +285,7 @@ def _continued_text(candidates: object, thought: bool) -> str | None:
 
 
 def _only_object(value: object) -> JsonObject | None:
-    items = cast("list[object]", value) if isinstance(value, list) else []
+    items = list_or_empty(value)
     return object_or_none(items[0]) if len(items) == 1 else None
 
 

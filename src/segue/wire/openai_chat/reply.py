@@ -13,6 +13,7 @@ from segue.wire.base import RenderContext
 from segue.wire.json_values import (
     JsonObject,
     integer_or_none,
+    list_or_empty,
     object_or_none,
     require_list,
     require_object,
@@ -132,7 +133,7 @@ def render_reply(reply: Reply, render_context: RenderContext, *, dialect: ChatDi
     if own_native is not None and own_native.intact:
         return _render_same_api(reply, own_native.fragment, context)
     message = render_assistant(blocks_for_client(reply.blocks, context), context, _REASONING_KEY)
-    parts = cast("list[JsonObject]", message["content"]) if isinstance(message["content"], list) else []
+    parts = list_or_empty(message["content"])
     if parts and not any(part["type"] == "thinking" for part in parts):
         # In a reply the text is one string.
         message["content"] = "".join(str(part.get("text", "")) for part in parts)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 from segue.canonical.blocks import Native
 from segue.canonical.json import to_plain_json
 from segue.canonical.request import Reply
 from segue.wire.base import ApiError
-from segue.wire.json_values import JsonObject, number_or_none, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, list_or_empty, number_or_none, object_or_none, string_or_none
 from segue.wire.openai_responses.assembler import ItemAssembler
 from segue.wire.openai_responses.context import ResponsesDialect
 from segue.wire.openai_responses.reply import parse_reply
@@ -148,7 +147,7 @@ class ResponsesReader(PayloadReader):
             self._fail(parse_error(0, {"error": error}) if error else ApiError(0, message, kind=str(status)))
         self._items.is_truncated = status == "incomplete"
         output = response.get("output")
-        self._items.finish_all(cast("list[object]", output) if isinstance(output, list) else [])
+        self._items.finish_all(list_or_empty(output))
         self._ended = self.done = True
 
     def finish(self) -> Reply:

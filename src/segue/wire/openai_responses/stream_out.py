@@ -19,7 +19,7 @@ from segue.canonical.json import encode_json, encode_json_text
 from segue.canonical.request import Usage
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.error_forms import classify_error
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, string_or_none
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
 from segue.wire.openai_responses.errors import ERROR_FORMS
 from segue.wire.openai_responses.item_types import FUNCTION_TYPES, HOSTED_TYPES, is_embedded, item_type_or_none
@@ -205,7 +205,7 @@ class ResponsesRenderer(StreamRenderer):
         position = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
         part = self._render_part(block, message)
         annotations = part.get("annotations")
-        for number, annotation in enumerate(cast("list[object]", annotations) if isinstance(annotations, list) else []):
+        for number, annotation in enumerate(list_or_empty(annotations)):
             yield self._writer.event(
                 "output_text.annotation.added", **position, annotation_index=number, annotation=annotation
             )
@@ -460,7 +460,7 @@ def _replay_parts(
     item: JsonObject, part: str, text: str, list_key: str, index_key: str, kind: str
 ) -> Iterator[_ReplayEvent]:
     entries = item.get(list_key)
-    for number, entry in enumerate(cast("list[object]", entries) if isinstance(entries, list) else []):
+    for number, entry in enumerate(list_or_empty(entries)):
         fragment = object_or_none(entry)
         if fragment is None or fragment.get("type") != kind or not isinstance(fragment.get("text"), str):
             continue

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
 from segue.canonical.request import Tool
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, string_or_none
 
 _ANTHROPIC, _OPENAI, _GEMINI = "anthropic", "openai-responses", "gemini"
 # Settings of a declaration that the model needs.
@@ -294,7 +294,7 @@ def find_dropped_keys(members: JsonObject) -> list[str]:
 def find_client_tools(api: str, kind: str, members: JsonObject) -> list[ClientTool]:
     """Return the functions that a declaration of this type includes."""
     names: Any = members.get("excludedPredefinedFunctions") or members.get("excluded_predefined_functions")
-    excluded = cast("list[Any]", names) if isinstance(names, list) else []
+    excluded = list_or_empty(names)
     return [
         row
         for row in CLIENT_TOOLS

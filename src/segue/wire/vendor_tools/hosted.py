@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.models import Model
-from segue.wire.json_values import JsonObject, integer_or_none, json_type_name, object_or_none
+from segue.wire.json_values import JsonObject, integer_or_none, json_type_name, list_or_empty, object_or_none
 from segue.wire.vendor_tools.mcp import (
     parse_anthropic_server,
     parse_gemini_server,
@@ -37,7 +37,7 @@ KIND_TITLES: dict[ToolKind, str] = {
 
 
 def _string_list(value: object) -> list[str] | None:
-    items = cast("list[object]", value) if isinstance(value, list) else []
+    items = list_or_empty(value)
     texts = [item for item in items if isinstance(item, str)]
     return texts if len(texts) == len(items) else None
 
