@@ -6,8 +6,11 @@ The patterns are tuned to redact too much rather than too little. Redacting twic
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
+
+_Parts: TypeAlias = "dict[str, _Parts]"
 
 # The separator between a field name and its value in JSON, headers, config files and shells.
 _SEPARATOR = r"[\"'\\]*\s*[:=]\s*[\"'\\]*"
@@ -16,11 +19,11 @@ _SEPARATOR = r"[\"'\\]*\s*[:=]\s*[\"'\\]*"
 _PATTERNS: dict[str, str] = {
     "private key": r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*"
     r"(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?",
-    "password": r"(?<=://)[^\s/:@\"'<>]*:(?P<secret>[^\s/@\"'<>]+)(?=@)",
+    "password": r"://[^\s/:@\"'<>]*:(?P<secret>[^\s/@\"'<>]+)(?=@)",
     "authorisation": r"(?i:authorization"
     + _SEPARATOR
     + r"(?:bearer|basic|token|aws4-hmac-sha256)?\s*(?P<secret>(?!(?:bearer|basic|token|aws4)\b)[^\s\"'\\,;}\[]{8,}))",
-    "cookie": r"(?i:(?:\bset-|\b)cookie)" + _SEPARATOR + r"(?P<secret>[^\s\"'\\;,=\[]{1,80}=[^\s\"'\\][^\"'\\\r\n]*)",
+    "cookie": r"(?i:\bcookie)" + _SEPARATOR + r"(?P<secret>[^\s\"'\\;,=\[]{1,80}=[^\s\"'\\][^\"'\\\r\n]*)",
     "bearer token": r"(?i:\b(?:bearer|basic))\s+(?P<secret>(?=\S*\d)[A-Za-z0-9+/_.~=\-]{12,})",
     "token": r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*)?",
     "Anthropic key": r"\bsk-ant-[A-Za-z0-9_\-]{8,}",
@@ -50,12 +53,13 @@ _PATTERNS: dict[str, str] = {
     "signature": r"(?i:[?&][\w.\-]{0,40}(?:sig(?:nature)?|credential|key|token|secret|passw(?:or)?d|pwd|auth))"
     r"=(?P<secret>[^&\s\"'<>\\\[]{8,})",
     # Command-line options: the value follows the option, or is the next item of a list.
-    "option": r"(?i:(?<![\w\-])--?(?:[a-z0-9]+[_\-]){0,4}(?:passw(?:or)?d|pass|pwd|passphrase|token|secret|api[_\-]?key"
-    r"|(?:secret|access|account)[_\-]?key|cookie))[\"'\\]*[\s,]+[\"'\\]*(?P<secret>(?![\[\-])[^\s\"'\\,;]{8,})"
-    r"|(?<![\w\-])(?:-u|--user|--proxy-user)[\"'\\]*[\s,=]+[\"'\\]*[^\s\"'\\:\[]{1,80}:(?P<other>(?!\[)[^\s\"'\\]+)",
+    "option": r"-(?<![\w\-]-)(?:(?i:-?(?:[a-z0-9]+[_\-]){0,4}(?:passw(?:or)?d|pass|pwd|passphrase"
+    r"|token|secret|api[_\-]?key|(?:secret|access|account)[_\-]?key|cookie))[\"'\\]*[\s,]+[\"'\\]*(?P<secret>(?![\[\-])[^\s\"'\\,;]{8,})"
+    r"|(?:u|-user|-proxy-user)[\"'\\]*[\s,=]+[\"'\\]*[^\s\"'\\:\[]{1,80}:(?P<other>(?!\[)[^\s\"'\\]+))",
     # Keys without a distinctive pattern (Mistral, Azure, Cohere) are found by the name before them.
-    "secret": r"(?i:api[_\-]?key|secret(?:[_\-]?key)?|token|passw(?:or)?d"
-    r"|pwd|passphrase|(?:account|subscription)[_\-]?key)" + _SEPARATOR + r"(?P<secret>(?!\[)[^\s\"'\\,;}&<>()]{8,})",
+    "secret": r"(?i:token|passw(?:or)?d|pwd|passphrase|secret"
+    r"|(?:(?<=api)|(?<=api[_\-])|(?<=secret)|(?<=secret[_\-])|(?<=account)|(?<=account[_\-])|(?<=subscription)"
+    r"|(?<=subscription[_\-]))key)" + _SEPARATOR + r"(?P<secret>(?!\[)[^\s\"'\\,;}&<>()]{8,})",
 }
 _NAME_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_NAME = re.compile(
@@ -68,12 +72,36 @@ SECRET_PATTERNS: dict[str, re.Pattern[str]] = {name: re.compile(pattern) for nam
 def redact(text: str) -> str:
     """Replace each secret in the text by `[name removed]`."""
     folded = text.casefold()
-    for needed, pattern, replace in _REPLACEMENTS:
-        for part in needed:
-            if part in folded:
-                text = pattern.sub(replace, text)
-                break
+    found = frozenset(_find_parts(folded, _PARTS))
+    if not found:
+        return text
+    for name, parts in _BEGINNINGS.items():
+        if not found.isdisjoint(parts):
+            redacted = _redact_one(text, folded, name, parts)
+            if redacted != text:
+                text, folded = redacted, redacted.casefold()
     return text
+
+
+def _find_parts(folded: str, parts: _Parts) -> Iterator[str]:
+    for part, longer in parts.items():
+        if part in folded:
+            yield part
+            yield from _find_parts(folded, longer)
+
+
+def _redact_one(text: str, folded: str, name: str, parts: Sequence[str]) -> str:
+    """Replace the secrets of one name: those that begin where one of the parts is."""
+    pattern, replace = SECRET_PATTERNS[name], partial(_replace_secret, name)
+    if name in _SEARCHED or len(folded) != len(text):
+        return pattern.sub(replace, text)
+    pieces: list[str] = []
+    end = 0
+    for start in sorted([match.start() for part in parts for match in re.finditer(re.escape(part), folded)]):
+        if start >= end and (match := pattern.match(text, start)):
+            pieces += [text[end:start], replace(match)]
+            end = match.end()
+    return "".join((*pieces, text[end:]))
 
 
 _redact_name = lru_cache(maxsize=1024)(redact)
@@ -106,8 +134,8 @@ def _replace_secret(name: str, match: re.Match[str]) -> str:
     return match[0][:start] + placeholder + match[0][end:]
 
 
-# One of these is in each text that a pattern matches, in lower case: most texts have none, which is found out faster.
-_NEEDED: dict[str, tuple[str, ...]] = {
+# What a match begins with, in lower case: most texts have none of these, which is found out faster.
+_BEGINNINGS: dict[str, tuple[str, ...]] = {
     "private key": ("-----begin",),
     "password": ("://",),
     "authorisation": ("authorization",),
@@ -130,17 +158,32 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "Perplexity key": ("pplx-",),
     "NVIDIA key": ("nvapi-",),
     "Replicate token": ("r8_",),
-    "GitHub token": ("gh", "github_pat_"),
+    "GitHub token": (*(f"gh{kind}_" for kind in "pousr"), "github_pat_"),
     "GitLab token": ("glpat-",),
     "Slack token": ("xox",),
-    "Stripe key": ("k_live", "k_test"),
+    "Stripe key": tuple(f"{kind}k_{place}_" for kind in "rsp" for place in ("live", "test")),
     "npm token": ("npm_",),
     "PyPI token": ("pypi-",),
     "signature": ("sig", "credential", "key", "token", "secret", "passw", "pwd", "auth"),
     "option": ("pass", "pwd", "token", "secret", "key", "cookie", "-u", "--user", "--proxy-user"),
     "secret": ("key", "secret", "token", "passw", "pwd", "passphrase"),
 }
-_REPLACEMENTS = [(_NEEDED[name], pattern, partial(_replace_secret, name)) for name, pattern in SECRET_PATTERNS.items()]
+_SEARCHED = frozenset({"signature", "option"})
+"""Their matches hold one of these texts, but do not begin with it."""
+
+
+def _nest_parts(parts: Iterable[str]) -> _Parts:
+    """Nest each part below one that it contains: it is searched for only where that was found."""
+    nested: _Parts = {}
+    for part in sorted(parts, key=len):
+        inner = nested
+        while shorter := next((other for other in inner if other in part), None):
+            inner = inner[shorter]
+        inner[part] = {}
+    return nested
+
+
+_PARTS = _nest_parts({"_", "-", ".", ":", *(part for parts in _BEGINNINGS.values() for part in parts)})
 
 
 def redact_values(value: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from segue.canonical.json import encode_json
 from segue.corpora import Row, Settings, convert, convert_session, read
 from segue.errors import InputError
+from segue.sessions.registry import CLIENTS
 from tests.cli.client_logs import ClaudeCode, Codex
 from tests.corpora.samples import PICTURE, encode, log_session, session
 
@@ -46,6 +47,24 @@ def test_a_rewound_branch_is_a_row_of_its_own(tmp_path):
 def test_parallel_results_are_no_branches(tmp_path):
     (row,) = read_lines(tmp_path, *log_session().lines)
     assert row.flags == ()
+
+
+@pytest.mark.parametrize("times", [1, 20])
+def test_a_log_is_parsed_once_for_each_row_however_many_calls_run_in_parallel(tmp_path, monkeypatch, times):
+    log = ClaudeCode()
+    first = log.user("ASK")
+    for number in range(times):
+        calls = [f"toolu_{number}_{name}" for name in "ab"]
+        made = [log.reply(f"m{number}", {"type": "tool_use", "id": call, "name": "f", "input": {}}) for call in calls]
+        for call, line in zip(calls, made, strict=True):
+            log.user([{"type": "tool_result", "tool_use_id": call, "content": call}], line)
+    log.reply("left", {"type": "text", "text": "LEFT"}, below=first)
+    log.reply("kept", {"type": "text", "text": "KEPT"}, below=log.lines[-2]["uuid"])
+    parsed: list[int] = []
+    parse_log = CLIENTS["claude"].reader.parse_log
+    monkeypatch.setattr(CLIENTS["claude"].reader, "parse_log", lambda lines: parsed.append(1) or parse_log(lines))
+    assert [row.flags for row in read_lines(tmp_path, *log.lines)] == [(), ("rewound",)]
+    assert len(parsed) == 2
 
 
 def test_what_a_client_compacted_is_a_row_of_its_own(tmp_path):

@@ -6,13 +6,13 @@ number: the line of a log, else its place in the list. `records` are those that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Message, Native, ToolResponse
+from segue.canonical.blocks import Message, Native, ToolResponse
 from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.wire.registry import WIRES
@@ -71,46 +71,33 @@ def parse_request(body: Mapping[str, Any], api: str) -> tuple[Request, frozenset
     request = WIRES[api].parse_request(body)
     if not request.messages:
         raise InputError("there are no messages")
-    records: set[int] = set()
-    messages: list[Message] = []
+    marks = [_marks_of(message) for message in request.messages]
     for message in request.messages:
-        marks = list(_marks_of(message))
-        records.update(record for found in marks for record in (found["record"], *found.get("joined", ())))
-        messages.append(_take_marks(message, marks) if marks else message)
-    return msgspec.structs.replace(request, messages=tuple(messages), native=None), frozenset(records)
+        for native in _natives_of(message):
+            # The fragment is a copy that `mark` made, and several blocks may have it.
+            cast("dict[str, Any]", native.fragment).pop(MARK, None)
+    records = {record for found in marks for each in found for record in (each["record"], *each.get("joined", ()))}
+    messages = tuple(map(_add_facts, request.messages, marks))
+    return msgspec.structs.replace(request, messages=messages, native=None), frozenset(records)
 
 
-def _marks_of(message: Message) -> Iterator[dict[str, Any]]:
-    for native in (message.native, *(block.native for block in message.blocks)):
-        found: Any = native.fragment.get(MARK) if native is not None else None
-        if isinstance(found, dict):
-            yield cast("dict[str, Any]", found)
+def _natives_of(message: Message) -> list[Native]:
+    return [each.native for each in (message, *message.blocks) if each.native is not None]
 
 
-def _take_marks(message: Message, marks: Sequence[Mapping[str, Any]]) -> Message:
-    facts: dict[str, Any] = {}
-    for found in marks:
-        facts |= {key: found[key] for key in ("model", "weight") if key in found}
-    failed = any(found.get("error") for found in marks)
-
-    def clean(block: Block) -> Block:
-        if failed and isinstance(block, ToolResponse):
-            block = msgspec.structs.replace(block, error=True)
-        return msgspec.structs.replace(block, native=_without_mark(block.native)) if block.native else block
-
-    return msgspec.structs.replace(
-        message,
-        blocks=tuple(map(clean, message.blocks)),
-        native=_without_mark(message.native),
-        extra={**(message.extra or {}), **facts} or None,
-    )
+def _marks_of(message: Message) -> list[dict[str, Any]]:
+    return [native.fragment[MARK] for native in _natives_of(message) if MARK in native.fragment]
 
 
-def _without_mark(native: Native | None) -> Native | None:
-    if native is None or MARK not in native.fragment:
-        return native
-    kept = {key: value for key, value in native.fragment.items() if key != MARK}
-    return msgspec.structs.replace(native, fragment=kept)
+def _add_facts(message: Message, marks: Sequence[Mapping[str, Any]]) -> Message:
+    facts = {key: each[key] for each in marks for key in ("model", "weight") if key in each}
+    if any("error" in each for each in marks):
+        blocks = [
+            msgspec.structs.replace(block, error=True) if isinstance(block, ToolResponse) else block
+            for block in message.blocks
+        ]
+        message = msgspec.structs.replace(message, blocks=tuple(blocks))
+    return msgspec.structs.replace(message, extra={**(message.extra or {}), **facts}) if facts else message
 
 
 def fact_of(message: Message, name: str) -> Any:

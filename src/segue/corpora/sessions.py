@@ -8,6 +8,8 @@ the rows before it is not one. Subagents that are in the same file are rows of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -23,7 +25,9 @@ from segue.sessions.values import list_of, object_of, string_of
 
 _MAX_BRANCHES = 200
 _OTHER_LINES = "messages that the client does not send"
-# The tools are in TOOLS under the client's name; these models did not write a reply.
+_MODEL_PLACES = ("", "message", "payload", "info")
+"""Where a line names a model: itself, or an object in it."""
+# These models did not write a reply.
 _NO_MODELS = frozenset({"<synthetic>"})
 
 
@@ -32,33 +36,35 @@ def parse(client: Client, lines: Sequence[LogLine]) -> Parsed:
     if client.api == CANONICAL:
         raise InputError("export the conversation for an API")
     models = _models_by_line(lines)
-    states = list(_states(lines))
-    seen: set[bytes] = set()
     rows: list[Row] = []
-    dropped: dict[str, int] = {}
+    in_rows: set[int] = set()
+    logs: list[ParsedLog] = []
+    seen: set[bytes] = set()
     problem: InputError | None = None
-    for part, flags in states:
+    for part, flags in _states(lines, in_rows):
         try:
             if not any(map(client.reader.is_line, part)):
                 raise InputError(f"no line of a session of {client.title}")
             log = client.reader.parse_log(list(part))
-            entries = {encode_json_sorted(entry) for entry in _entries(log)} if len(states) > 1 else set[bytes]()
-            if entries <= seen and rows:
-                continue
+            if rows:
+                seen.update(*map(_encode_entries, logs[-1:]))
+                if seen.issuperset(_encode_entries(log)):
+                    continue
             rows.append(_make_row(client, log, models, flags))
         except InputError as error:
             problem = problem or error
             continue
-        seen |= entries
-        dropped = dropped or log.dropped
+        in_rows |= rows[-1].records
+        logs.append(log)
     if not rows:
         raise problem or InputError("this session has no messages")
-    return _account(rows, _message_records(lines), dropped)
+    return _account(rows, in_rows, _message_records(lines), logs[0].dropped)
 
 
-def _account(rows: Sequence[Row], records: frozenset[int], dropped: Mapping[str, int]) -> Parsed:
+def _account(
+    rows: Sequence[Row], in_rows: AbstractSet[int], records: frozenset[int], dropped: Mapping[str, int]
+) -> Parsed:
     """Return the rows, with how many records are in none of them and why, as far as the reader says."""
-    in_rows = frozenset[int]().union(*(row.records for row in rows))
     everything = records | in_rows
     missing = len(everything - in_rows)
     left_out: dict[str, int] = {}
@@ -89,6 +95,10 @@ def _make_row(client: Client, log: ParsedLog, models: Mapping[int, str], flags: 
     return Row(request, provenance, flags, source, records)
 
 
+def _encode_entries(log: ParsedLog) -> list[bytes]:
+    return [encode_json_sorted(entry) for entry in _entries(log)]
+
+
 def _entries(log: ParsedLog) -> list[Mapping[str, Any]]:
     return cast("list[Mapping[str, Any]]", next(log.body[key] for key in LIST_KEYS if key in log.body))
 
@@ -102,24 +112,32 @@ def _models_by_line(lines: Sequence[LogLine]) -> dict[int, str]:
         lines = [LogLine(number, object_of(message)) for number, message in enumerate(messages, 1)]
     for line in lines:
         value = line.value
-        places = [value, *(object_of(value.get(key)) for key in ("message", "payload", "info"))]
-        named = next(
-            (name for place in places if (name := string_of(place.get("model") or place.get("modelID")))), None
-        )
-        model = named if named and named not in _NO_MODELS else model
+        for key in _MODEL_PLACES:
+            place = object_of(value.get(key)) if key else value
+            if named := string_of(place.get("model") or place.get("modelID")):
+                model = model if named in _NO_MODELS else named
+                break
         if model is not None:
             models[line.number] = model
     return models
 
 
-def _states(lines: Sequence[LogLine]) -> Iterator[tuple[Sequence[LogLine], tuple[Flag, ...]]]:
-    """Yield the log as it is, as it was before each end of a branch, and the subagents in it."""
+def _states(
+    lines: Sequence[LogLine], in_rows: AbstractSet[int]
+) -> Iterator[tuple[Sequence[LogLine], tuple[Flag, ...]]]:
+    """Yield the log as it is, as it was before each end of a branch, and the subagents in it.
+
+    `in_rows` are the records of the states so far: a branch whose end is among them was not left.
+    """
     if _is_export(lines):
         yield from _states_of_export(lines[0])
         return
     yield lines, ()
     cuts = _cuts(lines)
-    for end in sorted(cuts, reverse=True)[:_MAX_BRANCHES]:
+    branches = (
+        end for end in sorted(cuts, reverse=True) if cuts[end] == "compacted" or lines[end - 1].number not in in_rows
+    )
+    for end in islice(branches, _MAX_BRANCHES):
         yield lines[:end], (cuts[end],)
     for agent in _subagents(lines):
         yield agent, ("sidechain",)
@@ -130,8 +148,15 @@ def _cuts(lines: Sequence[LogLine]) -> dict[int, Flag]:
     cuts: dict[int, Flag] = {}
     places: dict[str, int] = {}
     parents: set[str] = set()
+    history: dict[str, Any] = {}
     for at, line in enumerate(lines):
         value = line.value
+        if "$set" in value and (messages := list_of(object_of(value["$set"]).get("messages"))):
+            before, history = history, {str(object_of(message).get("id")): message for message in messages}
+            if any(history.get(name) != message for name, message in before.items()):
+                cuts[at] = "compacted"
+        elif "content" in value:
+            history[str(value.get("id"))] = value
         if at and (flag := _find_cut(value)) is not None:
             cuts[at] = flag
         own, parent = ("uuid", "parentUuid") if "uuid" in value else ("id", "parentId")
@@ -152,8 +177,6 @@ def _find_cut(value: Mapping[str, Any]) -> Flag | None:
         "compaction",
         "compacted",
     ):
-        return "compacted"
-    if isinstance(object_of(value.get("$set")).get("messages"), list):
         return "compacted"
     return "rewound" if "$rewindTo" in value or payload.get("type") == "thread_rolled_back" else None
 

@@ -77,8 +77,11 @@ class Counts(Struct):
         self.examples = {**other.examples, **self.examples}
 
     def count(self, group: Group, names: Mapping[str, int] | Iterable[str]) -> None:
-        if counted := Counter[str](names):
-            self.groups[group] = dict(Counter(self.find(group)) + counted)
+        found = self.groups.get(group, {})
+        for name, count in Counter[str](names).items():
+            found[name] = found.get(name, 0) + count
+        if found:
+            self.groups[group] = found
 
     def find(self, group: Group) -> dict[str, int]:
         return self.groups.get(group, {})
@@ -93,10 +96,10 @@ class Counts(Struct):
         self.count("tools from", (row.tool_source,))
         self.count("change", turns.changes)
         self.count("model", turns.models)
+        self.count("tool", [call.name for turn in turns.turns for call in turn.calls])
+        self.images += sum([isinstance(block, Media) for turn in turns.turns for block in turn.blocks])
         for turn in turns.turns:
             self.calls += len(turn.calls)
-            self.count("tool", (call.name for call in turn.calls))
-            self.images += sum(isinstance(block, Media) for block in turn.blocks)
             if turn.result is not None:
                 self.results_added += turn.result.synthetic is not None
                 self.errors += turn.result.error and turn.result.synthetic is None

@@ -28,6 +28,7 @@ _NAME_KEYS = (
     "targetId",
     "tool_use_id",
 )
+_CONTAINERS: frozenset[type] = frozenset({list, dict})
 
 
 class LogLine(Struct, frozen=True):
@@ -86,4 +87,7 @@ def make_title(text: str) -> str:
 
 def find_bad_name(value: Mapping[str, Any]) -> str | None:
     """Return the key of a line that has a list or an object where every client has a name; None if there is none."""
-    return next((key for key in _NAME_KEYS if isinstance(value.get(key), list | dict)), None)
+    for key in _NAME_KEYS:
+        if type(value.get(key)) in _CONTAINERS:
+            return key
+    return None

@@ -37,8 +37,8 @@ def parse_log(lines: list[LogLine]) -> ParsedLog:
     current = _after_compaction(path)
     edits = {line.value.get("targetId"): line.value for line in current if line.value.get("type") == "context_edit"}
     dropped = {
-        "entries on branches that were left": _count(entries) - _count(path),
-        "entries before the client's own compaction": _count(path) - _count(current),
+        "entries on branches that were left": _count(entries, path),
+        "entries before the client's own compaction": _count(path, current),
         "replies that failed or were stopped": sum(map(_is_failed, current)),
     }
     messages: list[dict[str, Any]] = []
@@ -97,8 +97,12 @@ def _after_compaction(path: list[LogLine]) -> list[LogLine]:
     return [compaction, *path[kept:last], *path[last + 1 :]]
 
 
-def _count(lines: Sequence[LogLine]) -> int:
-    return sum(_parse_entry(line, None) is not None for line in lines)
+def _count(lines: Sequence[LogLine], kept: Sequence[LogLine]) -> int:
+    """Return how many of the lines that are not kept have a message."""
+    if len(lines) == len(kept):
+        return 0
+    numbers = {line.number for line in kept}
+    return sum(line.number not in numbers and _parse_entry(line, None) is not None for line in lines)
 
 
 def _is_failed(line: LogLine) -> bool:
