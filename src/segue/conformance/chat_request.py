@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from segue.conformance.values import has_text, is_list, is_object, text_or_empty
+from segue.conformance.lookup import list_objects, member, object_or_empty
+from segue.conformance.values import has_text, is_list, text_or_empty
 from segue.errors import InputError
 from segue.models import Model
 
@@ -34,10 +35,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     def parts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
         """Yield the parts of a list content with their paths."""
-        content = self.content
-        for position, part in enumerate(content if is_list(content) else ()):
-            if is_object(part):
-                yield f"{self.path}.content[{position}]", part
+        return list_objects(self.content, f"{self.path}.content")
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
@@ -62,8 +60,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def function(self) -> Mapping[str, object]:
-        function = self.data.get("function")
-        return function if is_object(function) else {}
+        return object_or_empty(self.data.get("function"))
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
@@ -107,8 +104,7 @@ class Tool(msgspec.Struct, frozen=True):
     def definition(self) -> tuple[str, Mapping[str, object]]:
         """Return the path and value of the object with name and description."""
         key = "custom" if self.type == "custom" else "function"
-        inner = self.data.get(key)
-        return f"tools[{self.index}].{key}", inner if is_object(inner) else {}
+        return f"tools[{self.index}].{key}", object_or_empty(self.data.get(key))
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
@@ -132,15 +128,14 @@ def iter_messages(body: Mapping[str, object]) -> Iterator[tuple[int, str, Mappin
         raise InputError("a list of messages is expected; the body has none", path="messages")
     messages = body["messages"]
     for index, message in enumerate(messages if is_list(messages) else ()):
-        role = message.get("role") if is_object(message) else None
-        yield index, text_or_empty(role), message if is_object(message) else {}
+        yield index, text_or_empty(member(message, "role")), object_or_empty(message)
 
 
 def _parse_calls(message: Message) -> list[Call]:
     entries = message.data.get("tool_calls")
     if message.role != "assistant" or not is_list(entries):
         return []
-    return [Call(message.index, position, entry if is_object(entry) else {}) for position, entry in enumerate(entries)]
+    return [Call(message.index, position, object_or_empty(entry)) for position, entry in enumerate(entries)]
 
 
 class _OpenTurn:
@@ -185,9 +180,7 @@ def parse_request(body: Mapping[str, object], model: Model) -> ChatRequest:
     calls = {message.index: parsed for message in messages if (parsed := _parse_calls(message))}
     turns, orphans = _group_turns(messages, calls)
     declared = body.get("tools")
-    tools = [
-        Tool(index, tool if is_object(tool) else {}) for index, tool in enumerate(declared if is_list(declared) else ())
-    ]
+    tools = [Tool(index, object_or_empty(tool)) for index, tool in enumerate(declared if is_list(declared) else ())]
     all_calls = [call for message_calls in calls.values() for call in message_calls]
     return ChatRequest(body, model, messages, all_calls, turns, orphans, tools)
 

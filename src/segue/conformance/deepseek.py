@@ -16,8 +16,9 @@ from segue.conformance import openai_chat
 from segue.conformance.body_types import find_type_problems
 from segue.conformance.chat_request import ChatRequest, Message, find_non_functions, parse_request
 from segue.conformance.chat_types import OBJECT, TEXT, TOOL_CHOICE_WORDS, body_spec, tools_spec
+from segue.conformance.lookup import member
 from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Severity
-from segue.conformance.values import has_text, is_list, is_object, quote, type_name
+from segue.conformance.values import has_text, is_list, quote, type_name
 from segue.models import Model
 from segue.specs.types import any_of
 
@@ -73,8 +74,7 @@ V4 = ModelFilter("V4 and newer, and names without a version", lambda model: not 
 
 def _is_thinking(request: ChatRequest) -> bool | None:
     """Return whether thinking is on, `None` if unknown. V4 thinks by default."""
-    thinking = request.body.get("thinking")
-    setting = thinking.get("type") if is_object(thinking) else None
+    setting = member(request.body, "thinking", "type")
     if setting in ("enabled", "disabled"):
         return setting == "enabled"
     model = request.model

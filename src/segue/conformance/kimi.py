@@ -13,8 +13,9 @@ from segue.conformance import openai_chat
 from segue.conformance.body_types import find_type_problems
 from segue.conformance.chat_request import Call, ChatRequest, Result, Turn, parse_request
 from segue.conformance.chat_types import OBJECT, body_spec, tools_spec
+from segue.conformance.lookup import member
 from segue.conformance.rule import ModelFilter, Problem, RuleSet, RuleTable, Severity
-from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
+from segue.conformance.values import has_text, is_list, quote, text_or_empty, type_name
 from segue.models import Model
 from segue.specs.types import ANY, STRING, object_of
 
@@ -172,8 +173,7 @@ def reasoning_with_calls(request: ChatRequest) -> Iterator[Problem]:
 
 
 def _is_thinking(request: ChatRequest) -> bool:
-    thinking = request.body.get("thinking")
-    setting = thinking.get("type") if is_object(thinking) else None
+    setting = member(request.body, "thinking", "type")
     if setting in ("enabled", "disabled"):
         return setting == "enabled"
     return request.model.reasons_by_default

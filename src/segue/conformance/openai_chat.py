@@ -12,6 +12,7 @@ from segue.conformance.arguments import check_json_arguments
 from segue.conformance.body_types import find_range_problems, find_type_problems
 from segue.conformance.chat_request import Call, ChatRequest, Message, parse_request
 from segue.conformance.chat_types import SPEC
+from segue.conformance.lookup import member
 from segue.conformance.rule import ModelFilter, Problem, Rule, RuleSet, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model, tokenize_name
@@ -376,9 +377,8 @@ def call_type_known(request: ChatRequest) -> Iterator[Problem]:
     for call in request.calls:
         call_type = call.data.get("type")
         if call_type == "custom":
-            custom = call.data.get("custom")
             for key in ("name", "input"):
-                value = custom.get(key) if is_object(custom) else None
+                value = member(call.data, "custom", key)
                 if not isinstance(value, str):
                     yield Problem(f"{call.path}.custom.{key}", f"{key} is {type_name(value)}; a string is expected")
         elif call_type is None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.anthropic.request import AnthropicRequest, Block
+from segue.conformance.lookup import list_objects, member, object_or_empty
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import ENVELOPE, has_text, is_envelope, is_list, is_object, quote, type_name
 
@@ -90,8 +91,7 @@ def _on_demand(request: AnthropicRequest) -> Mapping[str, object] | None:
 
 
 def _output_config(request: AnthropicRequest) -> Mapping[str, object]:
-    config = request.body.get("output_config")
-    return config if is_object(config) else {}
+    return object_or_empty(request.body.get("output_config"))
 
 
 @table.rule("ANT-47")
@@ -143,19 +143,15 @@ def on_demand_has_content(request: AnthropicRequest) -> Iterator[Problem]:
 
 def _edits(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield the compaction edits of context_management with their paths."""
-    management = request.body.get("context_management")
-    edits = management.get("edits") if is_object(management) else None
-    for index, edit in enumerate(edits if is_list(edits) else ()):
-        if is_object(edit) and edit.get("type") == "compact_20260112":
-            yield f"context_management.edits[{index}]", edit
+    edits = list_objects(member(request.body, "context_management", "edits"), "context_management.edits")
+    return ((path, edit) for path, edit in edits if edit.get("type") == "compact_20260112")
 
 
 @table.rule("ANT-52")
 def threshold_valid(request: AnthropicRequest) -> Iterator[Problem]:
     """The trigger of compact_20260112 is 50,000 input tokens or more."""
     for path, edit in _edits(request):
-        trigger = edit.get("trigger")
-        value = trigger.get("value") if is_object(trigger) else None
+        value = member(edit, "trigger", "value")
         if isinstance(value, int | float) and not isinstance(value, bool) and value < MIN_TRIGGER:
             yield Problem(f"{path}.trigger.value", f"value is {value}; {MIN_TRIGGER} or more is expected")
 

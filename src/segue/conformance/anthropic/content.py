@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.anthropic.request import SERVER_RESULTS, AnthropicRequest, Block, nested_entries
+from segue.conformance.lookup import list_entries, list_objects, member
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
 
@@ -81,10 +82,7 @@ def _all_blocks(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, o
         yield from ((block.path, block.data) for block in message.blocks)
     for block in request.blocks_of("tool_result", "web_search_tool_result"):
         yield from ((path, entry) for path, entry in nested_entries(block) if is_object(entry))
-    system = request.body.get("system")
-    for position, entry in enumerate(system if is_list(system) else ()):
-        if is_object(entry):
-            yield f"system[{position}]", entry
+    yield from list_objects(request.body.get("system"), "system")
 
 
 @table.rule("ANT-13")
@@ -181,13 +179,13 @@ def system_not_blank(request: AnthropicRequest) -> Iterator[Problem]:
             "system", f"system is {type_name(system)}; a string or a list of text blocks is expected", severity
         )
     else:
-        for position, entry in enumerate(system):
-            text = entry.get("text") if is_object(entry) else None
+        for path, entry in list_entries(system, "system"):
+            text = member(entry, "text")
             if not is_object(entry):
-                yield Problem(f"system[{position}]", f"{type_name(entry)} in system; a text block is expected")
+                yield Problem(path, f"{type_name(entry)} in system; a text block is expected")
             elif entry.get("type") == "text" and not text_or_empty(text).strip():
                 seen = "white space" if has_text(text) else type_name(text)
-                yield Problem(f"system[{position}].text", f"the text is {seen}; a text block must not be blank")
+                yield Problem(f"{path}.text", f"the text is {seen}; a text block must not be blank")
 
 
 @table.rule("ANT-20")

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from segue.conformance.chat_request import iter_messages
-from segue.conformance.values import has_text, is_list, is_object, text_or_empty
+from segue.conformance.lookup import list_entries, list_objects, member, object_or_empty
+from segue.conformance.values import has_text, text_or_empty
 from segue.models import Model
 
 SERVER_RESULTS = frozenset(
@@ -107,24 +108,20 @@ class AnthropicRequest(msgspec.Struct, frozen=True):
     @property
     def thinking_type(self) -> str:
         """The type of the thinking setting: `enabled`, `adaptive`, `disabled` …, `""` if there is none."""
-        thinking = self.body.get("thinking")
-        return text_or_empty(thinking.get("type")) if is_object(thinking) else ""
+        return text_or_empty(member(self.body, "thinking", "type"))
 
 
 def nested_entries(block: Block) -> Iterator[tuple[str, object]]:
     """Yield the entries of a block's own list content with their paths."""
-    content = block.data.get("content")
-    for position, entry in enumerate(content if is_list(content) else ()):
-        yield f"{block.path}.content[{position}]", entry
+    return list_entries(block.data.get("content"), f"{block.path}.content")
 
 
 def _parse_blocks(path: str, role: str, content: object) -> list[Block]:
     if isinstance(content, str):
         return [Block(f"{path}.content", role, "text", {"type": "text", "text": content})] if content else []
     return [
-        Block(f"{path}.content[{position}]", role, text_or_empty(block.get("type")), block)
-        for position, block in enumerate(content if is_list(content) else ())
-        if is_object(block)
+        Block(place, role, text_or_empty(block.get("type")), block)
+        for place, block in list_objects(content, f"{path}.content")
     ]
 
 
@@ -147,9 +144,5 @@ def parse_request(body: Mapping[str, object], model: Model) -> AnthropicRequest:
     for message in messages:
         for block in message.blocks:
             blocks_by_type.setdefault(block.type, []).append(block)
-    declared = body.get("tools")
-    tools = [
-        Tool(f"tools[{index}]", tool if is_object(tool) else {})
-        for index, tool in enumerate(declared if is_list(declared) else ())
-    ]
+    tools = [Tool(path, object_or_empty(tool)) for path, tool in list_entries(body.get("tools"), "tools")]
     return AnthropicRequest(body, model, messages, _merge_messages(messages), blocks_by_type, tools)

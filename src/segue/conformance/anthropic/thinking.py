@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, MergedMessage
+from segue.conformance.lookup import member
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import ENVELOPE, has_text, is_envelope, is_object, quote, text_or_empty, type_name
 from segue.models import Model
@@ -156,8 +157,7 @@ def _thinking_blocks(message: MergedMessage) -> Iterator[Block]:
 @table.rule("ANT-30")
 def no_forced_tool(request: AnthropicRequest) -> Iterator[Problem]:
     """tool_choice can't force a call with a thinking budget; with adaptive thinking only Opus 4.6 surely allows it."""
-    choice = request.body.get("tool_choice")
-    forced = choice.get("type") if is_object(choice) else None
+    forced = member(request.body, "tool_choice", "type")
     adapts = request.thinking_type == "adaptive" and request.model.line == "opus" and request.model.version == (4, 6)
     if forced in ("any", "tool") and request.thinking_type in _ON and not adapts:
         severity: Severity = "reject" if request.thinking_type == "enabled" else "risk"
@@ -181,8 +181,7 @@ def _effort_levels(model: Model) -> tuple[str, ...]:
 @table.rule("ANT-42")
 def effort_supported(request: AnthropicRequest) -> Iterator[Problem]:
     """output_config.effort is a level of the model; models up to 4.5 have none, except Opus 4.5."""
-    config = request.body.get("output_config")
-    effort = config.get("effort") if is_object(config) else None
+    effort = member(request.body, "output_config", "effort")
     levels = _effort_levels(request.model)
     if effort is None or effort in levels:
         return

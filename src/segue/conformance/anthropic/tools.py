@@ -6,9 +6,10 @@ Tools of a type other than `custom` are defined by the provider; only the unique
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import AnthropicRequest
+from segue.conformance.lookup import member, object_or_empty
 from segue.conformance.rule import Problem, RuleTable
 from segue.conformance.values import format_list, has_text, is_list, is_object, quote, type_name
 
@@ -80,8 +81,7 @@ def tools_declared(request: AnthropicRequest) -> Iterator[Problem]:
 
 def find_invalid_properties(schema: object) -> str | None:
     """Return the message for top-level properties with invalid names, `None` if all are valid."""
-    properties = schema.get("properties") if is_object(schema) else None
-    names: Mapping[str, object] = properties if is_object(properties) else {}
+    names = object_or_empty(member(schema, "properties"))
     invalid = [name for name in names if not _PROPERTY.fullmatch(name)]
     return f"Property keys should match pattern '^{_PROPERTY.pattern}$': {format_list(invalid)}" if invalid else None
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.azure_foundry.request import FoundryRequest
+from segue.conformance.lookup import list_objects
 from segue.conformance.openai_responses.request import Item
 from segue.conformance.rule import Problem, RuleTable, Severity
-from segue.conformance.values import has_text, is_list, is_object, quote
+from segue.conformance.values import has_text, is_object, quote
 
 table: RuleTable[FoundryRequest] = RuleTable()
 
@@ -67,11 +68,10 @@ def assistant_items_complete(request: FoundryRequest) -> Iterator[Problem]:
     for item in request.responses.items_of("message", "output_message"):
         if item.is_assistant and item.data.get("type") is None and f"{item.path}.type" not in request.rejected_paths:
             yield Problem(f"{item.path}.type", 'required: Required properties ["type"] are not present')
-        content = item.data.get("content")
-        for position, part in enumerate(content if is_list(content) else ()):
-            if is_object(part) and part.get("type") == "output_text" and "annotations" not in part:
+        for path, part in list_objects(item.data.get("content"), f"{item.path}.content"):
+            if part.get("type") == "output_text" and "annotations" not in part:
                 reason = 'required: Required properties ["annotations"] are not present'
-                yield Problem(f"{item.path}.content[{position}].annotations", reason)
+                yield Problem(f"{path}.annotations", reason)
 
 
 @table.rule("AZF-06")

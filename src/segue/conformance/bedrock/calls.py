@@ -13,8 +13,9 @@ from itertools import pairwise
 from segue.conformance.anthropic.tools import find_invalid_properties
 from segue.conformance.bedrock.models import CLAUDE, OTHER_MISTRAL, TAKE_MOST_IDS, is_claude
 from segue.conformance.bedrock.request import BedrockRequest, Block, MergedMessage
+from segue.conformance.lookup import list_entries, member
 from segue.conformance.rule import Problem, RuleTable
-from segue.conformance.values import is_list, is_object, quote
+from segue.conformance.values import quote
 from segue.specs.types import find_mismatches, load_types
 
 table: RuleTable[BedrockRequest] = RuleTable()
@@ -92,15 +93,10 @@ def claude_ids_unique(request: BedrockRequest) -> Iterator[Problem]:
 @table.rule("ANT-41", applies_to=CLAUDE)
 def claude_properties_valid(request: BedrockRequest) -> Iterator[Problem]:
     """The top-level properties of a tool for Claude are named with 1 to 64 letters, digits, `_`, `.` and `-`."""
-    config = request.body.get("toolConfig")
-    tools = config.get("tools") if is_object(config) else None
-    for index, tool in enumerate(tools if is_list(tools) else ()):
-        spec = tool.get("toolSpec") if is_object(tool) else None
-        schema = spec.get("inputSchema") if is_object(spec) else None
-        message = find_invalid_properties(schema.get("json") if is_object(schema) else None)
+    for path, tool in list_entries(member(request.body, "toolConfig", "tools"), "toolConfig.tools"):
+        message = find_invalid_properties(member(tool, "toolSpec", "inputSchema", "json"))
         if message is not None:
-            path = f"toolConfig.tools[{index}].toolSpec.inputSchema.json.properties"
-            yield Problem(path, f"{_MODEL_ERROR_PREFIX} {message}")
+            yield Problem(f"{path}.toolSpec.inputSchema.json.properties", f"{_MODEL_ERROR_PREFIX} {message}")
 
 
 @table.rule("BED-02")

@@ -15,6 +15,7 @@ from segue.conformance.anthropic.request import MergedMessage as AnthropicTurn
 from segue.conformance.anthropic.request import Message as AnthropicMessage
 from segue.conformance.bedrock.models import is_claude
 from segue.conformance.bedrock.request import BedrockRequest, Block
+from segue.conformance.lookup import member
 from segue.conformance.rule import ModelFilter, Problem, Rule
 from segue.conformance.values import is_list, is_object
 from segue.models import Model
@@ -54,7 +55,7 @@ def _to_messages_block(block: Block, role: str) -> AnthropicBlock:
         case "reasoningContent" if is_object(data.get("reasoningText")):
             reasoning = data["reasoningText"]
             signed = {"signature": reasoning["signature"]} if is_object(reasoning) and "signature" in reasoning else {}
-            thinking = reasoning.get("text") if is_object(reasoning) else None
+            thinking = member(reasoning, "text")
             thinking_data: Mapping[str, object] = {"thinking": thinking, **signed}
             return AnthropicBlock(f"{path}.reasoningText", role, "thinking", thinking_data)
         case "reasoningContent" if "redactedContent" in data:
@@ -98,8 +99,7 @@ def _to_messages_settings(body: Mapping[str, object]) -> dict[str, object]:
         # Claude 3.7 calls it reasoning_config.
         settings["thinking"] = extra.get("thinking", extra.get("reasoning_config"))
         settings["output_config"] = extra.get("output_config")
-    config = body.get("toolConfig")
-    choice = config.get("toolChoice") if is_object(config) else None
+    choice = member(body, "toolConfig", "toolChoice")
     if is_object(choice) and len(choice) == 1:
         settings["tool_choice"] = {"type": next(iter(choice))}
     return settings

@@ -18,7 +18,8 @@ from segue.conformance.bedrock.models import (
     is_named,
     needs_separate_results,
 )
-from segue.conformance.bedrock.request import BedrockRequest, is_stored_prompt
+from segue.conformance.bedrock.request import BedrockRequest, Block, is_stored_prompt
+from segue.conformance.lookup import list_objects, member
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import ENVELOPE, is_envelope, is_list, is_object, text_or_empty, type_name
 
@@ -103,6 +104,11 @@ def texts_not_blank(request: BedrockRequest) -> Iterator[Problem]:
             yield Problem(f"{block.path}.content", "the content of this result is an empty list; some models reject it")
 
 
+def _result_parts(block: Block) -> Iterator[tuple[str, Mapping[str, object]]]:
+    content = block.data.get("content") if block.type == "toolResult" else None
+    return list_objects(content, f"{block.path}.content")
+
+
 def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
     """Yield the text blocks of messages and results with their paths."""
     for message in request.messages:
@@ -110,10 +116,9 @@ def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
         for block, entry in zip(message.blocks, entries, strict=False):
             if block.type == "text" and is_object(entry) and isinstance(entry["text"], str):
                 yield block.path, block.text
-            content = block.data.get("content") if block.type == "toolResult" else None
-            for position, inner in enumerate(content if is_list(content) else ()):
-                if is_object(inner) and isinstance(inner.get("text"), str):
-                    yield f"{block.path}.content[{position}].text", text_or_empty(inner["text"])
+            for path, inner in _result_parts(block):
+                if isinstance(inner.get("text"), str):
+                    yield f"{path}.text", text_or_empty(inner["text"])
 
 
 @table.rule("BED-09")
@@ -130,11 +135,10 @@ def _media(request: BedrockRequest) -> Iterator[tuple[str, str, Mapping[str, obj
     for _, block in request.blocks_of(*_MEDIA, "toolResult"):
         if block.type in _MEDIA:
             yield block.path, block.type, block.data, False
-        content = block.data.get("content") if block.type == "toolResult" else None
-        for position, entry in enumerate(content if is_list(content) else ()):
-            for kind, data in entry.items() if is_object(entry) else ():
+        for path, entry in _result_parts(block):
+            for kind, data in entry.items():
                 if kind in _MEDIA and is_object(data):
-                    yield f"{block.path}.content[{position}].{kind}", kind, data, True
+                    yield f"{path}.{kind}", kind, data, True
 
 
 @table.rule("BED-09")
@@ -174,9 +178,8 @@ def media_supported(request: BedrockRequest) -> Iterator[Problem]:
 @table.rule("BED-09", severity="risk", applies_to=CLAUDE)
 def settings_are_objects(request: BedrockRequest) -> Iterator[Problem]:
     """Claude's own settings in additionalModelRequestFields are objects; other models have text there."""
-    fields = request.body.get("additionalModelRequestFields")
-    for name in _CLAUDE_SETTINGS if is_object(fields) else ():
-        value = fields.get(name) if is_object(fields) else None
+    for name in _CLAUDE_SETTINGS:
+        value = member(request.body, "additionalModelRequestFields", name)
         if value is not None and not is_object(value):
             path = f"additionalModelRequestFields.{name}"
             yield Problem(path, f"{name} is {type_name(value)}; Claude takes an object")

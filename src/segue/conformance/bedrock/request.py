@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from segue.conformance.body_types import is_integral_float
+from segue.conformance.lookup import list_entries, member, object_or_empty
 from segue.conformance.rule import Problem, Severity
 from segue.conformance.values import format_list, has_text, is_list, is_object, quote, text_or_empty, type_name
 from segue.models import Model
@@ -79,18 +80,14 @@ def _parse_block(path: str, entry: object) -> Block:
     if not is_object(entry) or len(entry) != 1:
         return Block(path, "", {})
     ((name, value),) = entry.items()
-    return Block(f"{path}.{name}", str(name), value if is_object(value) else {}, text_or_empty(value))
+    return Block(f"{path}.{name}", str(name), object_or_empty(value), text_or_empty(value))
 
 
 def _parse_messages(entries: object) -> Iterator[Message]:
     for index, entry in enumerate(entries if is_list(entries) else ()):
-        data: Mapping[str, object] = entry if is_object(entry) else {}
-        content = data.get("content")
-        blocks = [
-            _parse_block(f"messages[{index}].content[{position}]", block)
-            for position, block in enumerate(content if is_list(content) else ())
-        ]
-        yield Message(index, text_or_empty(data.get("role")), content, blocks)
+        content = member(entry, "content")
+        blocks = [_parse_block(path, block) for path, block in list_entries(content, f"messages[{index}].content")]
+        yield Message(index, text_or_empty(member(entry, "role")), content, blocks)
 
 
 def _merge_messages(messages: Sequence[Message]) -> list[MergedMessage]:
@@ -177,13 +174,10 @@ def _check_open_objects(body: Mapping[str, object], messages: Sequence[Message])
         for block in message.blocks
         if block.type == "toolUse" and "input" in block.data
     ]
-    config = body.get("toolConfig")
-    tools = config.get("tools") if is_object(config) else None
-    for index, tool in enumerate(tools if is_list(tools) else ()):
-        spec = tool.get("toolSpec") if is_object(tool) else None
-        schema = spec.get("inputSchema") if is_object(spec) else None
+    for path, tool in list_entries(member(body, "toolConfig", "tools"), "toolConfig.tools"):
+        schema = member(tool, "toolSpec", "inputSchema")
         if is_object(schema) and "json" in schema:
-            places.append((f"toolConfig.tools[{index}].toolSpec.inputSchema.json", schema["json"]))
+            places.append((f"{path}.toolSpec.inputSchema.json", schema["json"]))
     if "additionalModelRequestFields" in body:
         places.append(("additionalModelRequestFields", body["additionalModelRequestFields"]))
     for path, value in places:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from segue.conformance.lookup import list_entries
 from segue.conformance.rule import Problem
 from segue.conformance.values import is_list, is_object, quote, type_name
 from segue.specs.types import Spec, load_types
@@ -60,7 +61,7 @@ def to_snake(key: str) -> str:
 def iter_entries(value: object, path: str) -> Iterator[tuple[str, object]]:
     """Yield the entries of a list field with their paths: a single value counts as one entry, null as none."""
     if is_list(value):
-        yield from ((f"{path}[{position}]", entry) for position, entry in enumerate(value))
+        yield from list_entries(value, path)
     elif value is not None:
         yield path, value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from segue.conformance.lookup import list_entries, list_objects
 from segue.conformance.openai_responses.request import Item, ResponsesRequest
 from segue.conformance.rule import Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
@@ -29,8 +30,7 @@ _RENAMED_KEYS = {"messages": "input", "system": "instructions"}
 
 
 def _check_parts(path: str, parts: object, allowed: tuple[str, ...]) -> Iterator[Problem]:
-    for position, part in enumerate(parts if is_list(parts) else ()):
-        here = f"{path}[{position}]"
+    for here, part in list_entries(parts, path):
         if not is_object(part):
             yield Problem(here, f"{type_name(part)} in the list of parts; an object is expected")
             continue
@@ -102,10 +102,9 @@ def files_are_documents(request: ResponsesRequest) -> Iterator[Problem]:
     """An input_file, in an output or a message, is a document: not audio, an image or a video."""
     for item in request.items_of("message", "function_call_output", "custom_tool_call_output"):
         key = "content" if item.type == "message" else "output"
-        parts = item.data.get(key)
-        for position, part in enumerate(parts if is_list(parts) else ()):
-            if is_object(part) and part.get("type") == "input_file":
-                yield from _check_file(f"{item.path}.{key}[{position}]", part)
+        for path, part in list_objects(item.data.get(key), f"{item.path}.{key}"):
+            if part.get("type") == "input_file":
+                yield from _check_file(path, part)
 
 
 def _check_file(path: str, part: Mapping[str, object]) -> Iterator[Problem]:
@@ -136,8 +135,7 @@ def _check_shell_output(item: Item) -> Iterator[Problem]:
             path, f"output is {type_name(output)}; a list of chunks with stdout, stderr and outcome is expected"
         )
         return
-    for position, chunk in enumerate(output):
-        here = f"{path}[{position}]"
+    for here, chunk in list_entries(output, path):
         if not is_object(chunk):
             yield Problem(here, f"{type_name(chunk)} in the list of chunks; an object is expected")
             continue

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from segue.conformance.lookup import list_entries, object_or_empty
 from segue.conformance.values import has_text, is_list, is_object, text_or_empty
 from segue.models import Model
 
@@ -123,10 +124,8 @@ def _item_type(data: Mapping[str, object]) -> str:
 
 
 def _parse_tools(holder: Mapping[str, object], path: str = "") -> Iterator[Tool]:
-    tools = holder.get("tools")
-    prefix = f"{path}.tools" if path else "tools"
-    for index, tool in enumerate(tools if is_list(tools) else ()):
-        yield Tool(f"{prefix}[{index}]", tool if is_object(tool) else {})
+    for place, tool in list_entries(holder.get("tools"), f"{path}.tools" if path else "tools"):
+        yield Tool(place, object_or_empty(tool))
 
 
 def parse_request(body: Mapping[str, object], model: Model) -> ResponsesRequest:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from segue.conformance.body_types import find_range_problems, find_type_problems
 from segue.conformance.chat_types import OBJECT, TOOL_CHOICE_WORDS
+from segue.conformance.lookup import list_objects
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.openai_responses.tools import TOOL_TYPES
 from segue.conformance.rule import Problem, RuleTable
-from segue.conformance.values import is_list, is_object
 from segue.specs.types import (
     ANY,
     BOOLEAN,
@@ -86,10 +86,8 @@ def options_in_range(request: ResponsesRequest) -> Iterator[Problem]:
     The compact_threshold of context_management is 1000 or more.
     """
     yield from find_range_problems(SPEC, request.body)
-    entries = request.body.get("context_management")
-    for index, entry in enumerate(entries if is_list(entries) else ()):
-        if is_object(entry):
-            yield from find_range_problems(_CONTEXT_MANAGEMENT, entry, f"context_management[{index}]")
+    for path, entry in list_objects(request.body.get("context_management"), "context_management"):
+        yield from find_range_problems(_CONTEXT_MANAGEMENT, entry, path)
 
 
 @table.rule("OAI-RESP-26", is_general=True)

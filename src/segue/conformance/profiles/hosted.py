@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from segue.conformance import openai_chat
 from segue.conformance.chat_request import ChatRequest, Message
+from segue.conformance.lookup import list_objects
 from segue.conformance.profiles.profile import KEY_CHECKS, OPENAI_LIMITS, OPENAI_ONLY, PAIRING_CHECKS, Profile
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_list, is_object, quote, text_or_empty, type_name
@@ -246,11 +247,7 @@ def openrouter_details(request: ChatRequest) -> Iterator[Problem]:
         message = request.messages[first.message]
         path = f"{message.path}.reasoning_details"
         details = message.data.get("reasoning_details")
-        encrypted = [
-            (f"{path}[{index}]", entry)
-            for index, entry in enumerate(details if is_list(details) else ())
-            if is_object(entry) and entry.get("type") == "reasoning.encrypted"
-        ]
+        encrypted = [found for found in list_objects(details, path) if found[1].get("type") == "reasoning.encrypted"]
         if not encrypted:
             reason = "Gemini models require OpenRouter reasoning details to be preserved in each request"
             yield Problem(path, reason, "reject" if message.index > current else "risk")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from segue.conformance.arguments import check_json_arguments, function_calls
 from segue.conformance.chat_request import ChatRequest
+from segue.conformance.lookup import member
 from segue.conformance.profiles.profile import SELF_HOSTED, TEMPLATE_SERVER_CHECKS, Profile
 from segue.conformance.rule import ModelFilter, Problem, RuleTable, Severity
 from segue.conformance.values import has_text, is_object, json_type_name, quote, type_name
@@ -77,8 +78,7 @@ def llama_arguments(request: ChatRequest) -> Iterator[Problem]:
 @_LLAMA_CPP.rule("COMP-18", severity="risk")
 def llama_prefill(request: ChatRequest) -> Iterator[Problem]:
     """With thinking enabled in the template, the last message is not the assistant's."""
-    settings = request.body.get("chat_template_kwargs")
-    thinking = settings.get("enable_thinking") if is_object(settings) else None
+    thinking = member(request.body, "chat_template_kwargs", "enable_thinking")
     if thinking is not False and request.messages and request.messages[-1].role == "assistant":
         severity: Severity | None = "reject" if thinking is True else None
         reason = "Assistant response prefill is incompatible with enable_thinking."
