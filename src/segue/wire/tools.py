@@ -6,17 +6,18 @@ not JSON, `{"value": …}` for any other value. A target that takes text gets th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
-from segue.canonical.blocks import ToolCall, ToolResponse, text_of
+from segue.canonical.blocks import ToolCall, ToolResponse, calls_of, text_of
 from segue.canonical.json import encode_json_text, find_duplicate_key, parse_argument_text
 from segue.canonical.request import Options, Tool
 from segue.render.constraints import TEXTS
 from segue.render.report import Report
+from segue.render.transcript import Transcript
 from segue.wire.names import NameMap
 from segue.wire.schema import SchemaRules, render_schema
 
@@ -117,9 +118,32 @@ def project_tool(tool: Tool, names: NameMap) -> Tool:
     return msgspec.structs.replace(tool, name=names.render(tool.name), parameters=parameters)
 
 
-def undeclarable_message(tool: Tool) -> str:
-    """Return the finding for a hosted tool that the target does not have."""
-    return f"hosted tool {tool.name} not declared: the target has no such tool"
+def report_undeclarable(tool: Tool, report: Report, title: str = "") -> None:
+    """Report a hosted tool that the target does not have."""
+    message = f"hosted tool {tool.name} not declared: the target has no such tool{title}"
+    report.add("tools", message, subject=tool.name, level="lost")
+
+
+def declare_name(names: set[str], name: str, tool: str, report: Report) -> bool:
+    """Add the name of a declaration to those of the others; False, and a finding for the tool, if it is one of them."""
+    if name in names:
+        report.add("tools", f"tool {tool} not declared: another tool has the same name", subject=tool, level="lost")
+        return False
+    names.add(name)
+    return True
+
+
+def limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, report: Report) -> Sequence[Tool]:
+    """Drop tools over the limit (OAI-CHAT-16). Used tools are kept first; the order does not change."""
+    if len(tools) <= limit:
+        return tools
+    used = {call.name for message in transcript.messages for call in calls_of(message)}
+    if transcript.options.tool_choice is not None and transcript.options.tool_choice.name is not None:
+        used.add(transcript.options.tool_choice.name)
+    ranked = sorted(range(len(tools)), key=lambda index: tools[index].name not in used)
+    for name in [tools[index].name for index in sorted(ranked[limit:])]:
+        report.add("tools", f"tool {name} dropped: at most {limit} are accepted", subject=name, level="lost")
+    return [tools[index] for index in sorted(ranked[:limit])]
 
 
 def to_function_tool(tool: Tool, report: Report) -> Tool:

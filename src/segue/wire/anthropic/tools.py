@@ -23,7 +23,7 @@ from segue.wire.json_values import (
 from segue.wire.merge import intact_fragment, unmodelled_fields
 from segue.wire.names import CLAUDE_PARAMETERS
 from segue.wire.schema import render_tool_schema, rules
-from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
+from segue.wire.tools import declare_name, render_object_schema, report_undeclarable, to_function_tool
 
 # Keys that a declaration of another API may have instead of `input_schema`.
 _OTHER_SCHEMA_KEYS = frozenset({"function", "custom"})
@@ -70,25 +70,15 @@ def _parse_tool(tool: JsonObject) -> Tool:
 def render_tools(tools: Sequence[Tool], context: RenderContext) -> list[JsonObject]:
     """Return the declarations that the API accepts. Same-API, a valid declaration is the original object."""
     declared: list[JsonObject] = []
-    names: set[object] = set()
+    names: set[str] = set()
     for declared_tool in tools:
         tool = to_function_tool(declared_tool, context.report)
         rendered = _render_tool(tool, context)
         if rendered is None:
-            context.report.add("tools", undeclarable_message(tool), subject=tool.name, level="lost")
-            continue
-        name = rendered.get("name")
+            report_undeclarable(tool, context.report)
         # ANT-35: names are unique in a request
-        if name is not None and name in names:
-            context.report.add(
-                "tools",
-                f"tool {tool.name} not declared: another tool has the same name",
-                subject=tool.name,
-                level="lost",
-            )
-            continue
-        names.add(name)
-        declared.append(rendered)
+        elif rendered.get("name") is None or declare_name(names, rendered["name"], tool.name, context.report):
+            declared.append(rendered)
     return declared
 
 

@@ -17,7 +17,7 @@ from segue.wire.json_values import JsonObject, object_or_none, require_list, req
 from segue.wire.merge import intact_fragment
 from segue.wire.names import CLAUDE_PARAMETERS
 from segue.wire.schema import SchemaRules, render_tool_schema, rules
-from segue.wire.tools import render_object_schema, to_function_tool, undeclarable_message
+from segue.wire.tools import declare_name, render_object_schema, report_undeclarable, to_function_tool
 
 TOOL_KEYS = frozenset(f"toolSpec.{key}" for key in ("name", "description", "inputSchema", "strict"))
 
@@ -71,22 +71,14 @@ def _parse_tool(entry: JsonObject, path: str) -> Tool:
 def render_tools(tools: Sequence[Tool], context: RenderContext, model: Model) -> list[JsonObject]:
     """Return the declarations that the API accepts, with cache points; same-API a valid one is the original object."""
     declared: list[JsonObject] = []
-    names: set[object] = set()
+    names: set[str] = set()
     for declared_tool in tools:
         tool = to_function_tool(declared_tool, context.report)
         name = context.names.render(tool.name) if tool.kind != "hosted" else tool.name
         rendered = _render_tool(tool, name, context, model)
         if not rendered:
-            context.report.add("tools", undeclarable_message(tool), subject=tool.name, level="lost")
-        elif name in names:
-            context.report.add(
-                "tools",
-                f"tool {tool.name} not declared: another tool has the same name",
-                subject=tool.name,
-                level="lost",
-            )
-        else:
-            names.add(name)
+            report_undeclarable(tool, context.report)
+        elif declare_name(names, name, tool.name, context.report):
             declared += rendered
     return declared
 

@@ -29,7 +29,7 @@ from segue.wire.json_values import optional_schema, require_object
 from segue.wire.merge import intact_fragment
 from segue.wire.schema import render_schema, rules
 from segue.wire.schema.openapi import is_valid_schema, parse_schema
-from segue.wire.tools import to_function_tool, to_object_schema, undeclarable_message
+from segue.wire.tools import declare_name, report_undeclarable, to_function_tool, to_object_schema
 
 _DECLARATIONS = "functionDeclarations"
 TOOL_KEYS = both_cases("name", "description", "parameters", "parametersJsonSchema")
@@ -89,22 +89,12 @@ def render_tools(tools: Sequence[Tool], render_context: RenderContext) -> list[J
             rendered = intact_fragment(declared_tool.native, API)
             hosted += [rendered] if rendered is not None else []
             if rendered is None:
-                render_context.report.add(
-                    "tools", undeclarable_message(declared_tool), subject=declared_tool.name, level="lost"
-                )
+                report_undeclarable(declared_tool, render_context.report)
             continue
         tool = to_function_tool(declared_tool, render_context.report)
         rendered = _render_function(tool, render_context)
-        if rendered["name"] in names:
-            render_context.report.add(
-                "tools",
-                f"tool {tool.name} not declared: another tool has the same name",
-                subject=tool.name,
-                level="lost",
-            )
-            continue
-        names.add(rendered["name"])
-        functions.append(rendered)
+        if declare_name(names, rendered["name"], tool.name, render_context.report):
+            functions.append(rendered)
     return [*([{_DECLARATIONS: functions}] if functions else []), *hosted]
 
 
@@ -150,7 +140,7 @@ def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonO
 def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: RenderContext) -> list[JsonObject] | None:
     """Return the original entries with the projected function names; None if nothing changed."""
     rendered = iter([_render_function(tool, render_context) for tool in tools if tool.kind == "function"])
-    names: set[Any] = set()
+    names: set[str] = set()
     changed = False
     entries: list[JsonObject] = []
     for item in as_list(original_entries, "tools"):
@@ -160,19 +150,9 @@ def merge_tools(original_entries: Any, tools: Sequence[Tool], render_context: Re
         if (foreign := mixed_body.parse_tool(entry, API)) is not None:
             # A hosted tool of another API is not declared.
             functions, entry = [tool for tool in foreign if tool.kind != "hosted"], {}
-        kept: list[JsonObject] = []
-        for function in [next(rendered) for _ in functions]:
-            # GEM-23
-            if function["name"] in names:
-                render_context.report.add(
-                    "tools",
-                    f"tool {function['name']} not declared: another tool has the same name",
-                    subject=function["name"],
-                    level="lost",
-                )
-            else:
-                kept.append(function)
-            names.add(function["name"])
+        projected = [next(rendered) for _ in functions]
+        # GEM-23
+        kept = [tool for tool in projected if declare_name(names, tool["name"], tool["name"], render_context.report)]
         if kept != functions:
             changed = True
             entry = {**entry, key: kept}

@@ -7,12 +7,11 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from segue.canonical.blocks import Message, Native, calls_of
+from segue.canonical.blocks import Message, Native
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
 from segue.errors import InputError
 from segue.models import parse_model
-from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.base import RenderContext
@@ -43,7 +42,7 @@ from segue.wire.openai_chat.reasoning import DETAILS_KEY
 from segue.wire.openai_shared import find_custom_names, is_openai_native
 from segue.wire.schema import render_format_schema, render_schema, render_tool_schema
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
-from segue.wire.tools import render_object_schema, to_function_tool, to_object_schema, undeclarable_message
+from segue.wire.tools import limit_tools, render_object_schema, report_undeclarable, to_function_tool, to_object_schema
 
 # The APIs whose declarations are parsed here.
 _ACCEPTED_TOOLS = ("openai-chat", "openai-responses")
@@ -270,28 +269,12 @@ def _supported_tools(transcript: Transcript, context: ChatContext) -> Sequence[T
     tools: list[Tool] = []
     for tool in transcript.tools:
         if tool.kind == "hosted" and (context.own_native(tool.native) is None or not context.dialect.hosted_tools):
-            context.report.add("tools", undeclarable_message(tool), subject=tool.name, level="lost")
+            report_undeclarable(tool, context.report)
         else:
             tools.append(tool)
     if not context.dialect.custom_tools:
         tools = [to_function_tool(tool, context.report) for tool in tools]
-    limit = context.dialect.tool_limit
-    return tools if len(tools) <= limit else _limit_tools(tools, limit, transcript, context.report)
-
-
-def _limit_tools(tools: Sequence[Tool], limit: int, transcript: Transcript, report: Report) -> list[Tool]:
-    """Drop tools over the limit (OAI-CHAT-16). Used tools are kept first; the order does not change."""
-    used = {call.name for message in transcript.messages for call in calls_of(message)}
-    if transcript.options.tool_choice is not None and transcript.options.tool_choice.name is not None:
-        used.add(transcript.options.tool_choice.name)
-    ranked = sorted(range(len(tools)), key=lambda index: tools[index].name not in used)
-    kept = frozenset(ranked[:limit])
-    for index, tool in enumerate(tools):
-        if index not in kept:
-            report.add(
-                "tools", f"tool {tool.name} dropped: at most {limit} are accepted", subject=tool.name, level="lost"
-            )
-    return [tool for index, tool in enumerate(tools) if index in kept]
+    return limit_tools(tools, context.dialect.tool_limit, transcript, context.report)
 
 
 def _is_legacy_tool(tool: Tool, context: ChatContext) -> bool:

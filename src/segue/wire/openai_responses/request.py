@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from segue.canonical.blocks import Native, Text, ToolCall, calls_of
+from segue.canonical.blocks import Native, Text, calls_of
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
@@ -214,7 +214,7 @@ def render_request(transcript: Transcript, render_context: RenderContext, dialec
     items = render_messages(transcript.messages, context)
     if transcript.is_same_api:
         return _render_same_api(transcript, original, items, context)
-    tools = render_tools(transcript.tools, _used_tools(transcript, calls), context)
+    tools = render_tools(transcript, context)
     declared = frozenset(tool.name for tool in transcript.tools if tool.kind != "hosted") if tools else frozenset[str]()
     options = transcript.options
     if not is_openai_native(transcript.request.native):
@@ -230,11 +230,6 @@ def render_request(transcript: Transcript, render_context: RenderContext, dialec
     if tools:
         body["tools"] = tools
     return body | (add_vendor_options(options, rendered) if dialect.vendor_options else rendered)
-
-
-def _used_tools(transcript: Transcript, calls: Sequence[ToolCall]) -> frozenset[str]:
-    choice = transcript.options.tool_choice
-    return frozenset({call.name for call in calls} | ({choice.name} if choice is not None and choice.name else set()))
 
 
 def _wrap_part(entry: object) -> object:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
-from segue.render.report import Report
+from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.json_values import (
     JsonObject,
@@ -33,7 +33,7 @@ from segue.wire.names import NAMESPACE_SEPARATOR, NameRule, join_name, split_nam
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
 from segue.wire.openai_shared import is_openai_native
 from segue.wire.schema import render_tool_schema, rules
-from segue.wire.tools import render_object_schema, to_object_schema, undeclarable_message
+from segue.wire.tools import limit_tools, render_object_schema, report_undeclarable, to_object_schema
 
 _KINDS = ("function", "custom")
 # The APIs whose declarations are parsed here.
@@ -149,31 +149,18 @@ def _parse_name(entry: JsonObject) -> str:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_tools(tools: Sequence[Tool], used: frozenset[str], context: ResponsesContext) -> list[JsonObject]:
-    """Render declarations, the original ones for this API's own tools. At the limit, `used` tools are kept first."""
+def render_tools(transcript: Transcript, context: ResponsesContext) -> list[JsonObject]:
+    """Render declarations, the original ones for this API's own tools."""
     supported: list[Tool] = []
-    for tool in tools:
+    for tool in transcript.tools:
         is_own = context.own_native(tool.native) is not None
         if is_own and tool.extra is not None and "declared_in" in tool.extra:
             continue
         if tool.kind == "hosted" and not is_own:
-            context.report.add("tools", undeclarable_message(tool), subject=tool.name, level="lost")
+            report_undeclarable(tool, context.report)
         else:
             supported.append(tool)
-    return [_render_tool(tool, context) for tool in _limit_tools(supported, used, context.report)]
-
-
-def _limit_tools(tools: Sequence[Tool], used: frozenset[str], report: Report) -> Sequence[Tool]:
-    if len(tools) <= _LIMIT:
-        return tools
-    ranked = sorted(range(len(tools)), key=lambda index: tools[index].name not in used)
-    kept = frozenset(ranked[:_LIMIT])
-    for index, tool in enumerate(tools):
-        if index not in kept:
-            report.add(
-                "tools", f"tool {tool.name} dropped: at most {_LIMIT} are accepted", subject=tool.name, level="lost"
-            )
-    return [tool for index, tool in enumerate(tools) if index in kept]
+    return [_render_tool(tool, context) for tool in limit_tools(supported, _LIMIT, transcript, context.report)]
 
 
 def _render_tool(tool: Tool, context: ResponsesContext) -> JsonObject:

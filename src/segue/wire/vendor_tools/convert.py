@@ -16,7 +16,7 @@ from segue.canonical.request import Options, Request, Tool, ToolChoice
 from segue.models import Model
 from segue.render.report import Report, field_level
 from segue.wire.json_values import JsonObject
-from segue.wire.tools import undeclarable_message
+from segue.wire.tools import declare_name, report_undeclarable
 from segue.wire.vendor_tools.client_run import ClientTool, find_client_tools, find_dropped_keys
 from segue.wire.vendor_tools.declarations import (
     Declaration,
@@ -100,9 +100,7 @@ class _ToolConverter:
         target_row = find_target_row(self._api, source_row.kind, self._model) if source_row is not None else None
         if source_row is None or target_row is None:
             title = f" ({KIND_TITLES[source_row.kind]})" if source_row is not None else ""
-            self._report.add(
-                "tools", undeclarable_message(declaration.tool) + title, subject=declaration.tool.name, level="lost"
-            )
+            report_undeclarable(declaration.tool, self._report, title)
             return
         options = source_row.parse_options(declaration.members)
         if options is None or target_row.render_options(options) is None:
@@ -114,15 +112,8 @@ class _ToolConverter:
 
     def _add_function(self, row: ClientTool, declaration: Declaration) -> Tool | None:
         tool = row.to_function(declaration.tool, declaration.kind, declaration.members)
-        if tool.name in self._names:
-            self._report.add(
-                "tools",
-                f"tool {tool.name} not declared: another tool has the same name",
-                subject=tool.name,
-                level="lost",
-            )
+        if not declare_name(self._names, tool.name, tool.name, self._report):
             return None
-        self._names.add(tool.name)
         self._tools.append(tool)
         self._new_names[declaration.tool.name] = tool.name
         return tool
