@@ -9,6 +9,7 @@ from segue.canonical.blocks import Block, Native, Opaque, Text, Thinking, ToolCa
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
+from segue.render.draft import are_identical
 from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.items import parse_content, render_block
 from segue.wire.base import ApiError, RenderContext
@@ -119,8 +120,7 @@ def render_reply(reply: Reply, context: RenderContext) -> JsonObject:
     original = intact_fragment(reply.native, API)
     if original is not None:
         content = [render_block(block, context) for block in reply.blocks]
-        same = all(new is old for new, old in zip(content, original["content"], strict=True))
-        body = original if same else {**original, "content": content}
+        body = original if are_identical(content, original["content"]) else {**original, "content": content}
         return body if reply.id in (None, body.get("id")) else {**body, "id": reply.id}
     blocks = blocks_for_client(reply.blocks, context)
     has_calls = any(isinstance(block, ToolCall) for block in blocks if not is_hosted_from_api(block, API))

@@ -12,6 +12,7 @@ from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.compaction import replaces_messages
 from segue.render.constraints import TEXTS
+from segue.render.draft import are_identical
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
@@ -177,7 +178,7 @@ def _render_message(message: Message, context: RenderContext) -> JsonObject:
     original = intact_fragment(message.native, API)
     if original is not None:
         content: Any = original.get("content")
-        if not isinstance(content, list) or _is_unchanged(rendered, cast("list[Any]", content)):
+        if not isinstance(content, list) or are_identical(rendered, cast("list[Any]", content)):
             return original
         return {**original, "content": rendered}
     body: JsonObject = {"role": _ROLES[message.speaker], "content": _render_content(message, rendered)}
@@ -190,10 +191,6 @@ def _render_content(message: Message, rendered: list[JsonObject]) -> str | list[
     if len(rendered) == 1 and isinstance(message.blocks[0], Text) and message.blocks[0].native is None:
         return message.blocks[0].text
     return rendered
-
-
-def _is_unchanged(rendered: list[JsonObject], original: list[Any]) -> bool:
-    return len(rendered) == len(original) and all(new is old for new, old in zip(rendered, original, strict=True))
 
 
 def _render_system(system: tuple[Text, ...], report: Report) -> str | list[JsonObject]:
@@ -223,11 +220,11 @@ def _render_same_api(
     if isinstance(system, str) or not isinstance(original_system, list):
         changed = any(not text.text.strip() for text in transcript.system) or transcript.system != request.system
     else:
-        changed = not _is_unchanged(system, cast("list[Any]", original_system))
+        changed = not are_identical(system, cast("list[Any]", original_system))
     if changed:
         set_or_remove(body, "system", system)
     original: Any = fragment.get("tools")
-    if not _is_unchanged(tools, original or []):
+    if not are_identical(tools, original or []):
         set_or_remove(body, "tools", tools)
     body["messages"] = messages
     if not request.summarizes and not transcript.contents.has_omitted:

@@ -17,6 +17,7 @@ from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.constraints import TEXTS
+from segue.render.draft import are_identical
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.base import RenderContext
@@ -273,8 +274,7 @@ def _is_unchanged(rendered: list[JsonObject], original: Any) -> bool:
     """Return whether these are the original objects; a single object may replace a list of one."""
     if not isinstance(original, list):
         return len(rendered) == 1 and rendered[0] == original
-    items = cast("list[Any]", original)
-    return len(rendered) == len(items) and all(new is old for new, old in zip(rendered, items, strict=True))
+    return are_identical(rendered, cast("list[Any]", original))
 
 
 def _render_message(message: Message, context: GeminiContext) -> JsonObject:

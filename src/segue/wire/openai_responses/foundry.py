@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from segue.errors import InputError
+from segue.render.draft import are_identical
 from segue.render.report import Report, field_level
 from segue.specs.types import Spec
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none
@@ -97,7 +98,7 @@ def repair_item(item: JsonObject, kind: str, report: Report) -> JsonObject:
         if isinstance(item.get(key), list):
             parts = cast("list[Any]", item[key])
             repaired = [_repair_part(part, kind, report) for part in parts]
-            if any(a is not b for a, b in zip(repaired, parts, strict=True)):
+            if not are_identical(repaired, parts):
                 item = {**item, key: repaired}
     return item
 
@@ -158,8 +159,7 @@ def repair_tools(tools: list[Any], report: Report) -> list[Any]:
     if len(supported) < len(tools):
         report.add("tools", "tools dropped: Azure Foundry does not have their types", subject="tools", level="lost")
     repaired = [_repair_object(_add_description(tool, report), known[tool["type"]], report) for tool in supported]
-    unchanged = len(repaired) == len(tools) and all(a is b for a, b in zip(repaired, tools, strict=True))
-    return tools if unchanged else repaired
+    return tools if are_identical(repaired, tools) else repaired
 
 
 def repair_agent(agent: JsonObject, report: Report) -> JsonObject:

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.render.draft import are_identical
 from segue.specs.types import ANY, STRING, Spec, any_of, load_types, nullable, tagged
 from segue.wire.json_values import JsonObject
 
@@ -156,8 +157,7 @@ def _repair_list(
         invalid.append(InvalidValue(f"{path}[{index}]", entry, required=not can_drop))
         if not can_drop:
             return INVALID
-    unchanged = len(kept) == len(value) and all(a is b for a, b in zip(kept, value, strict=True))
-    return value if unchanged else kept
+    return value if are_identical(kept, value) else kept
 
 
 def _repair_any_of(value: Any, expected: Spec, invalid: list[InvalidValue], path: str) -> Any:

@@ -10,6 +10,7 @@ import msgspec
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.errors import InputError
 from segue.models import Model
+from segue.render.draft import are_identical
 from segue.wire import mixed_body
 from segue.wire.json_values import (
     JsonObject,
@@ -235,8 +236,7 @@ def project_allowed_tools(choice: JsonObject, project_name: Callable[[str], str]
     """Project the tool names in `allowed_tools`; return the same object if they do not change."""
     entries = cast("list[object]", choice["tools"]) if isinstance(choice.get("tools"), list) else []
     projected = [_project_entry(entry, project_name) for entry in entries]
-    unchanged = all(a is b for a, b in zip(projected, entries, strict=True))
-    return choice if unchanged else {**choice, "tools": projected}
+    return choice if are_identical(projected, entries) else {**choice, "tools": projected}
 
 
 def _project_entry(value: object, project_name: Callable[[str], str]) -> object:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Request, Usage
+from segue.render.draft import are_identical
 from segue.wire.base import RenderContext
 from segue.wire.json_values import (
     JsonObject,
@@ -250,8 +251,7 @@ def _render_same_api(reply: Reply, fragment: Mapping[str, Any], context: Respons
         _project_item(item, next(calls), context) if item_type(item) in _CALL_ITEM_TYPES else item
         for item in original_items
     ]
-    unchanged = all(a is b for a, b in zip(items, original_items, strict=True))
-    body = cast("JsonObject", fragment) if unchanged else {**fragment, "output": items}
+    body = cast("JsonObject", fragment) if are_identical(items, original_items) else {**fragment, "output": items}
     return body if reply.id in (None, body.get("id")) else {**body, "id": reply.id}
 
 

@@ -14,6 +14,7 @@ from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
 from segue.errors import InputError
 from segue.models import parse_model
+from segue.render.draft import are_identical
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.base import RenderContext
@@ -308,16 +309,13 @@ def _project_item(item: JsonObject, context: ResponsesContext) -> JsonObject:
     if item.get("type") not in DECLARING_TYPES or not isinstance(tools, list):
         return item
     projected = project_tools(cast("list[Any]", tools), context)
-    unchanged = all(a is b for a, b in zip(projected, cast("list[Any]", tools), strict=True))
-    return item if unchanged else {**item, "tools": projected}
+    return item if are_identical(projected, cast("list[Any]", tools)) else {**item, "tools": projected}
 
 
 def _replace_list(body: JsonObject, key: str, items: list[Any]) -> None:
     """Replace a list only if its items are not the same objects."""
     current = cast("list[object]", body[key]) if isinstance(body.get(key), list) else None
-    if current is not None and len(current) == len(items) and all(a is b for a, b in zip(items, current, strict=True)):
-        return
-    if items or current is not None or key in body:
+    if (items or key in body) and (current is None or not are_identical(items, current)):
         body[key] = items
 
 
