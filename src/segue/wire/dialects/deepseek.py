@@ -60,15 +60,9 @@ WIRE = make_wire(
     ChatDialect(
         name="deepseek",
         provider="deepseek",
-        title="DeepSeek",
         default_model="deepseek-chat",
         constraints=_constraints,
         usage_at_end=True,
-        ids=lambda _model: _IDS,
-        tool_format="deepseek",
-        families=("deepseek",),
-        served_families=frozenset({"deepseek"}),
-        base_path="",
         reasoning_key="reasoning_content",
         reasoning_option="graded",
         prefill_key="prefix",
@@ -80,5 +74,11 @@ WIRE = make_wire(
         option_keys={"user": "user_id"},
         schema_rules=schema_rules.DEEPSEEK,
         adjust_options=_adjust_options,
-    )
+    ),
+    title="DeepSeek",
+    id_scheme=lambda _model: _IDS,
+    tool_format="deepseek",
+    families=("deepseek",),
+    served_families=frozenset({"deepseek"}),
+    base_path="",
 )

@@ -83,17 +83,9 @@ WIRE = make_wire(
     ChatDialect(
         name="kimi",
         provider="kimi",
-        title="Moonshot Kimi",
         default_model="kimi-k2-0905-preview",
         constraints=_constraints,
         usage_at_end=True,
-        ids=_ids,
-        tool_format="kimi",
-        tool_format_ids=_K2_IDS,
-        families=("kimi",),
-        served_families=frozenset({"kimi"}),
-        # «function name is invalid, must start with a letter and can contain letters, numbers, underscores, and dashes»
-        names=lambda _model: NameRule(first_allowed="a-zA-Z"),
         reasoning_key="reasoning_content",
         reasoning_option="thinking",
         named_results=True,
@@ -105,5 +97,13 @@ WIRE = make_wire(
         schema_rules=schema_rules.KIMI,
         render_error=errors.render_minimal_error,
         adjust_options=_adjust_options,
-    )
+    ),
+    title="Moonshot Kimi",
+    id_scheme=_ids,
+    tool_format="kimi",
+    tool_format_ids=_K2_IDS,
+    families=("kimi",),
+    served_families=frozenset({"kimi"}),
+    # «function name is invalid, must start with a letter and can contain letters, numbers, underscores, and dashes»
+    name_rule=lambda _model: NameRule(first_allowed="a-zA-Z"),
 )

@@ -113,20 +113,10 @@ WIRE = make_wire(
     ChatDialect(
         name="mistral",
         provider="mistral",
-        title="Mistral",
         default_model="mistral-medium-latest",
         constraints=_constraints,
         streamed_calls=False,  # MIS-16
         usage_at_end=True,
-        ids=lambda _model: _IDS,
-        tool_format="mistral",
-        # MIS-01: it accepts only its own id form, which every other chat API accepts too.
-        tool_formats=frozenset({"mistral"}),
-        tool_format_ids=_IDS,
-        families=("mistral",),
-        served_families=OPEN_FAMILIES,
-        # speakeasy-sdk/python 3.7.0 … mistralai, mistral-client-python/…, … ai-sdk/mistral/3.0.69
-        client_agent="mistral",
         reasoning_parts=True,
         prefill_key="prefix",
         named_results=True,
@@ -151,5 +141,15 @@ WIRE = make_wire(
         render_error=errors.render_mistral_error,
         schema_rules=schema_rules.MISTRAL,
         adjust_options=_adjust_options,
-    )
+    ),
+    title="Mistral",
+    id_scheme=lambda _model: _IDS,
+    tool_format="mistral",
+    # MIS-01: it accepts only its own id form, which every other chat API accepts too.
+    tool_formats=frozenset({"mistral"}),
+    tool_format_ids=_IDS,
+    families=("mistral",),
+    served_families=OPEN_FAMILIES,
+    # speakeasy-sdk/python 3.7.0 … mistralai, mistral-client-python/…, … ai-sdk/mistral/3.0.69
+    client_agent="mistral",
 )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from segue.models import Model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE
 from segue.wire.ids import IdScheme, kimi_scheme, mistral_scheme
-from segue.wire.openai_chat import OPENAI_DIALECT, Row, errors, make_server_wire
+from segue.wire.openai_chat import OPENAI_IDS, Row, errors, make_server_wire
 from segue.wire.schema import rules as schema_rules
 
 _FAMILY_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
@@ -21,13 +21,12 @@ _FAMILY_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
 def _family_id_scheme(model: Model) -> IdScheme:
     """Return the id scheme of the served model, for servers that pass ids to its chat template (KIM-01, COMP-15)."""
     has_own_ids = model.family in _FAMILY_IDS and model.line != "k3"
-    return _FAMILY_IDS[model.family] if has_own_ids else OPENAI_DIALECT.ids(model)
+    return _FAMILY_IDS[model.family] if has_own_ids else OPENAI_IDS
 
 
 def _openrouter_ids(model: Model) -> IdScheme:
     """OAI-CHAT-01: only OpenAI's models limit the length."""
-    scheme = OPENAI_DIALECT.ids(model)
-    return scheme if model.family == "gpt" else replace(scheme, pattern=r"[\s\S]+")
+    return OPENAI_IDS if model.family == "gpt" else replace(OPENAI_IDS, pattern=r"[\s\S]+")
 
 
 def _reasoning_by_model(model: Model) -> Row:

@@ -36,20 +36,32 @@ from segue.wire.openai_shared import (
 )
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
 
+Row = Mapping[str, Any]
+_NO_CHANGES: Row = {}
 
-def make_wire(dialect: ChatDialect) -> Wire:
-    """Build the wire of a dialect."""
+
+def make_wire(
+    dialect: ChatDialect,
+    *,
+    title: str,
+    id_scheme: Callable[[Model], IdScheme],
+    name_rule: Callable[[Model], NameRule] = lambda _model: NameRule(),
+    tool_format: str = "openai",
+    base_path: str = "/v1",
+    **row: Any,
+) -> Wire:
+    """Build the wire of a dialect. `row` has other fields of `Wire` that the functions of this wire do not read."""
     return Wire(
         name=dialect.name,
         kind=dialect.kind,
         provider=dialect.provider,
-        title=dialect.title,
+        title=title,
         default_model=dialect.default_model,
-        tool_format=dialect.tool_format,
+        tool_format=tool_format,
         path="/chat/completions",
         constraints=dialect.constraints,
-        id_scheme=dialect.ids,
-        name_rule=dialect.names,
+        id_scheme=id_scheme,
+        name_rule=name_rule,
         parse_request=partial(parse_request, dialect=dialect),
         render_request=partial(render_request, dialect=dialect),
         render_items=partial(render_items, dialect=dialect),
@@ -69,27 +81,16 @@ def make_wire(dialect: ChatDialect) -> Wire:
         message_names=True,
         refusals=dialect.refusals,
         vendor_options=VENDOR_OPTIONS if dialect.vendor_options else {},
-        profile=dialect.profile,
         on="openai-chat" if dialect.kind == "dialect" else None,
-        families=dialect.families,
-        served_families=dialect.served_families,
-        serves_any_model=dialect.serves_any_model,
-        client_agent=dialect.client_agent,
-        base_path=dialect.base_path,
-        key_header=dialect.key_header,
         stream_fields=dialect.stream_fields,
         default_values={"n": 1},
-        tool_formats=dialect.tool_formats,
-        tool_format_ids=dialect.tool_format_ids,
-        body_tool=dialect.body_tool,
+        base_path=base_path,
+        **row,
     )
 
 
-Row = Mapping[str, Any]
-_NO_CHANGES: Row = {}
-
 # OAI-CHAT-01, OAI-CHAT-02: any characters, at most 40 of them.
-_IDS = prefix_scheme("openai", "call_", limit=40, pattern=r"[\s\S]{1,40}")
+OPENAI_IDS = prefix_scheme("openai", "call_", limit=40, pattern=r"[\s\S]{1,40}")
 _MEDIA_KINDS = frozenset({"image", "audio", "document"})
 
 
@@ -109,7 +110,7 @@ def _constraints(model: Model) -> Constraints:
         "openai",
         unpaired_without_id=True,
         # OAI-CHAT-06
-        id_pattern=_IDS.pattern,
+        id_pattern=OPENAI_IDS.pattern,
         # OAI-CHAT-15
         later_system="developer" if allows_system else "text",
         later_system_same_api=allows_system,
@@ -156,16 +157,9 @@ def _openai_fields_by_model(model: Model) -> Row:
 OPENAI_DIALECT = ChatDialect(
     name="openai-chat",
     provider="openai",
-    title="OpenAI Chat Completions",
     default_model="gpt-4.1",
     constraints=_constraints,
-    ids=lambda _model: _IDS,
     kind="wire",
-    names=lambda model: NameRule(same_api_allowed="." if is_reasoning_model(model) else ""),
-    families=("gpt",),
-    served_families=frozenset({"gpt"}),
-    serves_any_model=True,
-    body_tool=BodyTool("web_search_options"),
     developer_role=True,
     custom_tools=True,
     vendor_options=True,
@@ -188,7 +182,20 @@ OPENAI_DIALECT = ChatDialect(
     strict_schema_rules=OPENAI_STRICT,
     adjust_options=fit_options_to_model,
 )
-WIRE = make_wire(OPENAI_DIALECT)
+
+
+def _names(model: Model) -> NameRule:
+    return NameRule(same_api_allowed="." if is_reasoning_model(model) else "")
+
+
+_TITLE = "OpenAI Chat Completions"
+_ROW: Row = {
+    "families": ("gpt",),
+    "served_families": frozenset({"gpt"}),
+    "serves_any_model": True,
+    "body_tool": BodyTool("web_search_options"),
+}
+WIRE = make_wire(OPENAI_DIALECT, title=_TITLE, id_scheme=lambda _model: OPENAI_IDS, name_rule=_names, **_ROW)
 
 
 # ------------------------------------------------------------------------------------------------------ server profiles
@@ -229,7 +236,7 @@ def make_server_wire(
     *,
     by_model: Callable[[Model], Row] = lambda _model: _NO_CHANGES,
     dialect_by_model: Callable[[Model], Row] = _fields_by_model,
-    ids: Callable[[Model], IdScheme] = OPENAI_DIALECT.ids,
+    ids: Callable[[Model], IdScheme] = WIRE.id_scheme,
     served_model: str | None = None,
 ) -> Wire:
     """Build the wire of a server profile. The rules of `served_model` apply to models whose name has no known family.
@@ -266,12 +273,7 @@ def make_server_wire(
             served_model=model,
         )
 
-    fixed: Row = {
-        "kind": "server",
-        "profile": name,
-        "constraints": constraints_of,
-        "ids": ids_of,
-        "by_model": fields_of,
-    }
-    wire = make_wire(msgspec.structs.replace(OPENAI_DIALECT, **{**_SERVER_DIALECT, **dialect, **fixed}))
-    return msgspec.structs.replace(wire, served_model=served_model, serving=serving)
+    fixed: Row = {"kind": "server", "constraints": constraints_of, "by_model": fields_of}
+    served_dialect = msgspec.structs.replace(OPENAI_DIALECT, **{**_SERVER_DIALECT, **dialect, **fixed})
+    row: dict[str, Any] = {**_ROW, "profile": name, "served_model": served_model, "serving": serving}
+    return make_wire(served_dialect, title=_TITLE, id_scheme=ids_of, name_rule=_names, **row)

@@ -17,11 +17,9 @@ from segue.canonical.request import Options, Reasoning
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report, field_level
-from segue.wire.base import ApiError, BodyTool, RenderContext
-from segue.wire.ids import IdScheme
+from segue.wire.base import ApiError, RenderContext
 from segue.wire.json_values import JsonObject
 from segue.wire.mixed_body import BodyApi
-from segue.wire.names import NameRule
 from segue.wire.openai_shared import render_error
 from segue.wire.options import OptionTypes, drop_options
 from segue.wire.schema.rules import UNRESTRICTED, SchemaRules
@@ -32,33 +30,9 @@ class ChatDialect(Struct, frozen=True, dict=True):
 
     name: str
     provider: str
-    title: str
     default_model: str
     constraints: Callable[[Model], Constraints]
-    ids: Callable[[Model], IdScheme]
     kind: Literal["wire", "dialect", "server"] = "dialect"
-    tool_format: str = "openai"
-    names: Callable[[Model], NameRule] = lambda _model: NameRule()
-
-    profile: str | None = None
-    """The name of a server profile, which has the API name `openai-chat`."""
-    families: tuple[str, ...] = ()
-    """Model families that the vendor makes: `("acme",)` for `acme-1`."""
-    served_families: frozenset[str] | None = None
-    serves_any_model: bool = False
-    client_agent: str | None = None
-    """That of the wire."""
-    """All model families that the vendor serves; None if it serves any."""
-    base_path: str = "/v1"
-    """The path of the vendor's base URL, before `/chat/completions`."""
-    key_header: str = "authorization"
-    """The header of the API key; in `authorization` it is a bearer token."""
-    tool_formats: frozenset[str] | None = None
-    """Tool formats that the vendor accepts besides text formats; None for those of all chat APIs."""
-    tool_format_ids: IdScheme | None = None
-    """The ids that the vendor's tool format requires, also on other APIs; None if the other API's ids are kept."""
-    body_tool: BodyTool | None = None
-    """The hosted tool that a field of the body declares."""
 
     reasoning_key: str | None = None
     """The key of an assistant message that holds reasoning text."""

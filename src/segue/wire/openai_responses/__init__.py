@@ -130,15 +130,11 @@ def make_wire(
     constraints: Callable[[Model], Constraints],
     *,
     kind: Literal["wire", "dialect", "server"] = "dialect",
-    profile: str | None = None,
     render_error: Callable[[ApiError], JsonObject] = render_error,
-    families: tuple[str, ...] = (),
-    served_families: frozenset[str] | None = None,
     base_path: str = "/v1",
-    key_header: str = "authorization",
-    stateless_fields: Mapping[str, Any] = {},
+    **row: Any,
 ) -> Wire:
-    """Build the wire of a dialect."""
+    """Build the wire of a dialect. `row` has other fields of `Wire`."""
     return Wire(
         name=dialect.name,
         kind=kind,
@@ -175,16 +171,12 @@ def make_wire(
         meaningful_when_false=frozenset({"store"}),
         # OAI-RESP-25
         unique_call_ids=True,
-        profile=profile,
         on=OPENAI.name if kind == "dialect" else None,
-        families=families,
         text_part_type="input_text",
-        served_families=served_families,
         base_path=base_path,
-        key_header=key_header,
-        stateless_fields=stateless_fields,
         conversation_key="input",
         volatile_field="client_metadata",
+        **row,
     )
 
 

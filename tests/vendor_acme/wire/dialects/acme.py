@@ -19,12 +19,12 @@ WIRE = make_wire(
     ChatDialect(
         name="acme",
         provider="acme",
-        title="Acme",
         default_model="acme-1",
         constraints=_constraints,
-        ids=lambda _model: _IDS,
-        families=("acme",),
-        base_path="/api/v2",
-        key_header="x-acme-key",
-    )
+    ),
+    title="Acme",
+    id_scheme=lambda _model: _IDS,
+    families=("acme",),
+    base_path="/api/v2",
+    key_header="x-acme-key",
 )
