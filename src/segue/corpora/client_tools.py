@@ -7,6 +7,7 @@ descriptions, so none are given.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from segue.canonical.blocks import calls_of
@@ -17,11 +18,17 @@ from segue.sessions.tools import TOOLS, ToolRow
 def known_tools(request: Request, client: str) -> tuple[Tool, ...]:
     """Return declarations of the tools that a conversation calls, as far as the client is known to have them."""
     called = dict.fromkeys(call.name for message in request.messages for call in calls_of(message))
+    tools = _tools_of(client)
+    return tuple(tools[name] for name in called if name in tools)
+
+
+@cache
+def _tools_of(client: str) -> dict[str, Tool]:
     rows: dict[str, list[ToolRow]] = {}
     for row in TOOLS.get(client, ()):
         for name in row.names:
             rows.setdefault(name, []).append(row)
-    return tuple(_declare(name, rows[name]) for name in called if name in rows)
+    return {name: _declare(name, found) for name, found in rows.items()}
 
 
 def undeclared_tools(request: Request) -> list[str]:

@@ -37,5 +37,8 @@ def _redact(value: Any, key: str = "") -> Any:
         fields = cast("dict[str, Any]", value)
         if key in _ARGUMENTS:
             return redact_values(fields)
-        return {name: _redact(item, name) for name, item in fields.items()}
+        return {
+            name: _redact_short(item) if isinstance(item, str) and len(item) < _SHORT else _redact(item, name)
+            for name, item in fields.items()
+        }
     return value

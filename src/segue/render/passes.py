@@ -210,6 +210,7 @@ _USER_NEIGHBOURS: frozenset[Trait] = frozenset({("human", "tool"), ("tool", "hum
 
 TRAITS_ADDED: dict[Pass, frozenset[Trait]] = {
     filter_reasoning: _traits("first or last message"),
+    label_errors: _traits(),
     place_system_text: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("first or last message"),
     group_results: _EQUAL_NEIGHBOURS | _USER_NEIGHBOURS | _traits("first or last message"),
     merge_neighbours: _traits("first or last message"),
