@@ -301,10 +301,20 @@ def test_a_full_disk_is_one_error_and_nothing_is_half_written(tmp_path, monkeypa
 
     opened = Path.open
     monkeypatch.setattr(Path, "open", full)
-    assert app.run(["corpus", "convert", str(file), "--to", "openai", "--out", str(tmp_path / "out")]) == app.FAILED
-    assert "no space left" in capsys.readouterr().err
+    assert app.run(["corpus", "convert", str(file), "--to", "openai", "--out", str(tmp_path / "out")]) == app.BAD_INPUT
+    assert capsys.readouterr().err == (
+        f"segue: can't write {tmp_path / 'out'}: no space left on device; run the command again to continue\n"
+    )
     assert list((tmp_path / "out/data").iterdir()) == []
     assert not (tmp_path / "out/corpus.json").exists()
+
+
+def test_why_nothing_could_be_read_is_said(tmp_path):
+    file = write_lines(tmp_path / "rows.jsonl", {"messages": []}, {"messages": 1})
+    ended = run("corpus", "convert", str(file), "--to", "openai", "--out", str(tmp_path / "out"))
+    assert ended.code == 1
+    said = f"rejected: 2, see {tmp_path / 'out'}/rejects.jsonl; the first: {file}: byte 0: there are no messages"
+    assert ended.err == f"segue: {said}\n"
 
 
 def test_check_finds_what_trainers_reject(tmp_path):

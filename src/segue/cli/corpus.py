@@ -80,11 +80,12 @@ def convert(paths: tuple[str, ...], *, target: str, out: str, as_json: bool, **g
         try:
             counts = run(paths, settings, out, source=given["source"], engine=engine, progress=progress)
         except OSError as error:
-            with streams.translate_write_errors(out):
-                raise error from None
+            reason = f"can't write {out}: {streams.format_os_error(error)}; run the command again to continue"
+            raise streams.OutputPathError(reason) from error
     _print_counts(counts, as_json=as_json)
     if rejected := counts.files_rejected + counts.lines_rejected:
-        streams.print_message(f"rejected: {rejected:,}; see {os.path.join(out, 'rejects.jsonl')}")  # noqa: PTH118
+        first = counts.examples.get("unreadable", "")
+        streams.print_message(f"rejected: {rejected:,}, see {out}/rejects.jsonl; the first: {first}")
     if not counts.rows:
         raise click.exceptions.Exit(_FAILED)
 

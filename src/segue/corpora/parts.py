@@ -18,7 +18,7 @@ from segue.corpora.redacting import redact_output
 from segue.corpora.rows import Row
 from segue.corpora.storage import STATE, Folder
 from segue.corpora.turns import build_turns
-from segue.corpora.units import Counts, Reject, read_unit
+from segue.corpora.units import Counts, Reject, read_unit, reject
 from segue.errors import InputError
 
 DATA = "data"
@@ -71,11 +71,10 @@ def convert_unit(unit: Unit, settings: Settings, counts: Counts) -> Iterator[lis
         try:
             lines = render_row(found, settings, counts, f"{Path(unit.path).stem}-{number}")
         except InputError as error:
-            counts.messages_in_rows -= len(found.records)
-            counts.messages_rejected += len(found.records)
-            counts.lines_rejected += 1
-            place = found.provenance
-            yield Reject(unit.path, place.offset, error.path, error.message, len(found.records))
+            messages = len(found.records)
+            counts.messages_in_rows -= messages
+            counts.messages -= messages
+            yield reject(counts, unit, found.provenance.offset, error.path, error.message, messages)
             continue
         yield lines
 

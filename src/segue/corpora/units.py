@@ -132,7 +132,7 @@ def read_unit(unit: Unit, counts: Counts) -> Iterator[Found]:
             yield from _read_lines(unit, form, counts)
     except (EOFError, OSError) as error:
         # Rows before the damage were read; the rest of the file was not.
-        yield _reject(counts, unit, 0, "", f"can't be read to its end: {error}", 0)
+        yield reject(counts, unit, 0, "", f"can't be read to its end: {error}", 0)
     except InputError as error:
         yield _reject_file(counts, unit, error.path, error.message)
 
@@ -155,7 +155,7 @@ def _read_session(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
             except InputError as error:
                 if size > MAX_FILE:
                     raise
-                yield _reject(counts, unit, line.offset, error.path or f"line {number}", error.message, 1)
+                yield reject(counts, unit, line.offset, error.path or f"line {number}", error.message, 1)
     yield from _account(unit, form, counts, 0, 0, form.parse(lines))
 
 
@@ -164,7 +164,7 @@ def _read_lines(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
         try:
             value = _parse_object(_require_data(line))
         except InputError as error:
-            yield _reject(counts, unit, line.offset, error.path, error.message, 0)
+            yield reject(counts, unit, line.offset, error.path, error.message, 0)
             continue
         yield from _read_value(unit, form, counts, line.offset, number if not unit.start else 0, value, form.parse)
 
@@ -199,7 +199,7 @@ def _read_value(
             form, parse = other, other.parse
         parsed = parse(value)
     except InputError as error:
-        yield _reject(counts, unit, offset, error.path, error.message, form.count(value))
+        yield reject(counts, unit, offset, error.path, error.message, form.count(value))
         return
     yield from _account(unit, form, counts, offset, number, parsed)
 
@@ -226,7 +226,8 @@ def _reject_file(counts: Counts, unit: Unit, path: str, reason: str) -> Reject:
     return Reject(unit.path, 0, path, reason)
 
 
-def _reject(counts: Counts, unit: Unit, offset: int, path: str, reason: str, messages: int) -> Reject:
+def reject(counts: Counts, unit: Unit, offset: int, path: str, reason: str, messages: int) -> Reject:
+    """Count and return what is rejected of a file: a line, or a row that can't be written."""
     counts.lines_rejected += 1
     counts.count_problem("unreadable", f"{unit.path}: {path or f'byte {offset}'}: {reason}")
     counts.messages += messages
@@ -246,7 +247,7 @@ def _read_batch(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
             if not batch.matches(value):
                 raise InputError(f"not a line of {form.title}")
         except InputError as error:
-            yield _reject(counts, unit, line.offset, error.path, error.message, 0)
+            yield reject(counts, unit, line.offset, error.path, error.message, 0)
             continue
         name = batch.id_of(value)
         if batch.is_request(value):
@@ -254,9 +255,9 @@ def _read_batch(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
             pair = value, _load_line(*found) if found else None
             yield from _read_value(unit, form, counts, line.offset, 0, value, partial(_parse_pair, form, pair))
         elif name not in requests:
-            yield _reject(counts, unit, line.offset, batch.id, f"a result for the unknown request {name}", 1)
+            yield reject(counts, unit, line.offset, batch.id, f"a result for the unknown request {name}", 1)
         elif results[name] != place:
-            yield _reject(counts, unit, line.offset, batch.id, f"another result for the request {name}", 1)
+            yield reject(counts, unit, line.offset, batch.id, f"another result for the request {name}", 1)
 
 
 def _parse_pair(form: Format, pair: tuple[dict[str, Any], dict[str, Any] | None], _value: object) -> Parsed:
