@@ -18,6 +18,7 @@ from segue.errors import InputError
 from tests.budget import examples
 from tests.corpora.samples import session
 from tests.corpora.test_nothing_lost import BATCHES, CLIENTS, REQUESTS, ROW_FORMATS, TARGETS, encode_lines
+from tests.corpora.test_rows import BATCHES as RESULTS
 from tests.properties.bodies import build_body
 from tests.properties.generators import scenarios
 from tests.properties.scenario import Scenario
@@ -49,7 +50,9 @@ def build(source: str, scenario: Scenario) -> list[dict[str, Any]]:
     if source in CLIENTS:
         return build_lines(CLIENTS[source], scenario)
     if source in BATCHES:
-        return [REQUESTS[source](build_body(scenario, BATCHES[source]))]
+        _, result, failure = RESULTS[source]
+        request = REQUESTS[source](build_body(scenario, BATCHES[source]))
+        return [request, {**result, **{key: "a" for key in ("custom_id", "key") if key in result}}, failure]
     return convert_session(session(), to=source)
 
 
@@ -76,7 +79,7 @@ def test_any_value_in_any_place_is_read_or_rejected(source: str):
         above[place[-1]] = data.draw(st.sampled_from(ODD_VALUES))
         counts = Counts()
         try:
-            unit = plan_data(encode_lines(lines), source)
+            unit = plan_data(encode_lines(lines), data.draw(st.sampled_from([source, None])))
         except InputError:
             return
         for found in read_unit(unit, counts):

@@ -15,7 +15,7 @@ from segue.canonical.blocks import Message
 from segue.canonical.request import Reply
 from segue.corpora import bodies
 from segue.corpora.rows import Parsed, Provenance, Row
-from segue.errors import InputError
+from segue.errors import InputError, RemoteProtocolError
 from segue.sessions.values import object_of, string_of
 from segue.wire.registry import WIRES
 
@@ -65,6 +65,8 @@ class BatchForm(Struct, frozen=True):
             reply = WIRES[api].parse_reply(body)
         except InputError as error:
             raise error.with_prefix(".".join(self.reply)) from None
+        except RemoteProtocolError as error:
+            raise InputError(str(error), path=".".join(self.reply)) from None
         number = parsed.records + 1
         return Parsed((_add_reply(row, reply, number),), number)
 

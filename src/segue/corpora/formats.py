@@ -18,7 +18,7 @@ from segue.corpora.rows import Parsed, Row
 from segue.corpora.turns import Turns
 from segue.errors import InputError, unknown_name_error
 from segue.sessions.client import CANONICAL, Client
-from segue.sessions.parsed_log import LogLine
+from segue.sessions.parsed_log import LogLine, find_bad_name
 from segue.sessions.registry import CLIENTS
 from segue.sessions.values import list_of
 from segue.wire.registry import WIRES, find_wire_or_server
@@ -62,7 +62,7 @@ def _plain(render: Callable[[Row, str | None], Rendered]) -> Callable[[Row, str 
 
 def _session_format(name: str, client: Client) -> Format:
     def matches(value: Value) -> bool:
-        return client.reader.is_line(LogLine(1, value))
+        return find_bad_name(value) is None and client.reader.is_line(LogLine(1, value))
 
     return Format(name, client.title, matches, partial(sessions.parse, client), lambda _value: 1, in_lines=False)
 
