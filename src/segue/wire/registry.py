@@ -146,8 +146,10 @@ def _find_provider_row(name: str) -> Wire | None:
 
 def apis_of_provider(name: str) -> tuple[str, ...]:
     """Return the APIs on the host of a provider; none for the name of an API itself."""
+    if name in WIRES:
+        return ()
     rows = providers_by_name()
-    url = rows[name].get("base_url") if name in rows and name not in WIRES else None
+    url = rows[name].get("base_url") if name in rows else None
     return (
         () if url is None else tuple(dict.fromkeys(row["api"] for row in rows.values() if row.get("base_url") == url))
     )
