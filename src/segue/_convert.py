@@ -15,6 +15,7 @@ from segue.canonical.json import encode_json, parse_json_object, reject_duplicat
 from segue.canonical.request import Request
 from segue.canonical.type_warmup import warm_type
 from segue.coerce import Body, choose_api, drop_mark, parse_loosely, wrap_messages
+from segue.conversion.body import find_values, is_unchanged
 from segue.conversion.convert import ConvertJob, RenderedBody, convert_request, report_foreign_model
 from segue.conversion.sent import SentSettings, encode_fingerprint
 from segue.conversion.sessions import conversations, convert_bytes
@@ -237,12 +238,14 @@ def convert_job(body: Body, job: ConvertJob, decoded: DecodedBody | None = None)
     reject_duplicate_key(body, conversion.source.conversation_key)
     is_remembered = encoded is not None and not surrogates and conversations.add(encoded, conversion, job)
     rendered = conversion.rendered
+    is_given = encoded is not None and not surrogates and is_unchanged(rendered.body, value) and find_values(encoded)
     return ConvertedExchange(
         conversion.source,
         job.target,
         rendered.report,
         sent_request=partial(_build_sent_request, conversion.source, job, conversion.request, rendered),
         transcript=conversion.transcript,
+        data=encoded if is_given else None,
         body=None if is_remembered else rendered.body,
         shared_body=rendered.body if is_remembered else None,
     )

@@ -242,6 +242,9 @@ def test_body_with_a_compaction_has_its_betas() -> None:
             assert request.headers["anthropic-beta"].split(",") == wanted
             sent = emulator.post(provider, rendered.body, headers={"anthropic-beta": ",".join(wanted)})
             assert sent.status == 200
+    # The caller's own bytes may have white space.
+    spaced = reply_request(endpoint, [json.dumps(rendered.body).encode()], now=NOW)
+    assert spaced.headers["anthropic-beta"].split(",") == betas
     # Bytes of a user's text are escaped, so they are no block.
     quoted = [b'{"messages":[{"role":"user","content":"{\\"type\\":\\"compaction\\"}"}]}']
     assert "anthropic-beta" not in reply_request(endpoint, quoted, now=NOW).headers

@@ -193,7 +193,7 @@ def test_failures_without_text(target: str) -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "Go."}]}, *rounds]}
     quick = segue.convert(json.dumps(body).encode(), source="gemini", target=target)
     whole = segue.convert(body, source="gemini", target=target)
-    assert quick.data == whole.data
+    assert quick.body == whole.body
     assert quick.report.to_dict() == whole.report.to_dict()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from segue.canonical.json import MAX_DEPTH, decode_members, estimate_depth, parse_json
 from segue.errors import InputError
+from segue.render.draft import are_identical
 from segue.wire.base import Wire
 
 _SPACE = b" \t\r\n"
@@ -83,8 +84,7 @@ def find_frame(data: bytes, source: Wire) -> tuple[BodyFrame, bytes] | None:
     None for a body with other keys than plain ones, each once.
     """
     key = source.conversation_key
-    members = decode_members(data)
-    spans = _find_compact_spans(data, members) or _find_spans(data, members)
+    spans = find_values(data)
     if spans is None or key not in spans or data[spans[key][0]] != ord("["):
         return None
     first, close = spans[key][0] + 1, spans[key][1] - 1
@@ -93,6 +93,25 @@ def find_frame(data: bytes, source: Wire) -> tuple[BodyFrame, bytes] | None:
         if name == source.volatile_field and start > close and _is_object(data[start:stop]):
             return BodyFrame(first, True, data[close:start], data[stop:], name), items
     return BodyFrame(first, True, data[close:]), items
+
+
+def is_unchanged(body: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Return whether a rendered body is the given one, so that it can be sent as it was given.
+
+    Wires keep the value of a field, and each item of a list, if nothing in it changes: only texts are compared.
+    """
+    return [*body] == [*given] and all(
+        value is given[key]
+        or (isinstance(value, str) and value == given[key])
+        or (isinstance(value, list) and isinstance(given[key], list) and are_identical(value, given[key]))
+        for key, value in cast("Mapping[str, Sequence[object]]", body).items()
+    )
+
+
+def find_values(data: bytes) -> dict[str, tuple[int, int]] | None:
+    """Return the place of the value of each key in a body; None if a key has escapes, or occurs twice."""
+    members = decode_members(data)
+    return _find_compact_spans(data, members) or _find_spans(data, members)
 
 
 def _find_compact_spans(data: bytes, members: Mapping[str, Raw]) -> dict[str, tuple[int, int]] | None:

@@ -53,6 +53,8 @@ class ExtendedBody(Struct, frozen=True):
     """
 
     fragments: list[bytes]
+    entries: Sequence[Any]
+    """The entries of the newest messages."""
     fingerprint: bytes
     """The number of entries, the first and the last of them, as `encode_fingerprint` returns them."""
     settings: dict[str, Any]
@@ -272,12 +274,14 @@ class RenderedPrefix(Struct, frozen=True):
         window = self._render_after(self.context_window, tail)
         if window is None:
             return None
-        new = tuple(map(encode_json, window.entries[len(self.context_window.entries) :]))
+        entries = window.entries[len(self.context_window.entries) :]
+        new = tuple(map(encode_json, entries))
         newest = _report_after(self.context_window, window.report)
         if not self._has_place_for(newest):
             return None
         return ExtendedBody(
             self._build_fragments(window, new),
+            entries,
             join_fingerprints(self.entry_count + len(new), (*self.first_entries, *new), (*self.last_entries, *new)),
             window.state.settings.body,
             ChainedReport((*self.reports, newest)),

@@ -15,6 +15,8 @@ What parsing depends on, in `RememberedConversation`:
   those after (`canonical.pairing_state`). `bare_names`: names that only a walk over all calls resolves.
 - `has_moved_markers`: whether a cache marker, of which a finding tells, has moved behind the border.
 - `newest`: the items of the last body after the border, with which a longer body has to begin.
+- `is_unchanged`, `is_newest_unchanged`: whether the settings and items before the border, and those after it, are sent
+  as they are: then the body is.
 - `calls`, `call_count`: the ids that calls of the reply must differ from. `sent_settings`, `sent_body`: the settings
   that the reply needs, kept to be the same value for all requests. `settings_size`: for the size in memory.
 
@@ -46,12 +48,13 @@ from segue.canonical.call_history import CallColumns, CallHistory
 from segue.canonical.json import parse_json_object
 from segue.canonical.pairing_state import PairingState
 from segue.canonical.request import Options, Request
-from segue.conversion.body import BodyFrame, cut_items, join_items, parse_items, split_items
+from segue.conversion.body import BodyFrame, cut_items, is_unchanged, join_items, parse_items, split_items
 from segue.conversion.convert import Conversion, ConvertJob
 from segue.conversion.markers import has_markers, move_markers
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.sent import SentSettings
 from segue.conversion.target import RenderTarget
+from segue.render.draft import are_identical
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Wire
@@ -109,6 +112,8 @@ class RememberedConversation(Struct, frozen=True):
     pairing: PairingState
     newest: ParsedItems
     """The items after the border in the last body."""
+    is_unchanged: bool
+    is_newest_unchanged: bool
     settings_size: int = 0
     """The number of bytes around the items."""
     features: ItemFeatures = frozenset()
@@ -149,7 +154,7 @@ class RememberedConversation(Struct, frozen=True):
         prefix = self.prefix.keep_settings()
         empty = ParsedItems(b"[]", (), ())
         return prefix and msgspec.structs.replace(
-            self, prefix=prefix, newest=empty, features=frozenset(), settings_size=0
+            self, prefix=prefix, newest=empty, is_newest_unchanged=True, features=frozenset(), settings_size=0
         )
 
     def find_new_items(self, items: bytes) -> _NewItems | None:
@@ -215,7 +220,14 @@ class RememberedConversation(Struct, frozen=True):
         features = self.features | _find_features(newest.items, self.source, self.job)
         if features != self.features and not self._is_source(features):
             return None
-        return msgspec.structs.replace(self, prefix=extended.prefix, newest=newest, features=features), extended
+        longer = msgspec.structs.replace(
+            self,
+            prefix=extended.prefix,
+            newest=newest,
+            is_newest_unchanged=are_identical(extended.entries, newest.items),
+            features=features,
+        )
+        return longer, extended
 
     def finish(self, data: bytes, extended: ExtendedBody) -> ContinuedBody:
         """Return the converted body, with this conversation to remember."""
@@ -225,7 +237,7 @@ class RememberedConversation(Struct, frozen=True):
         settings = self._find_sent_settings(extended)
         return ContinuedBody(
             self.source,
-            b"".join(extended.fragments),
+            data if self.is_unchanged and self.is_newest_unchanged else b"".join(extended.fragments),
             extended.report,
             settings,
             self._build_history(data, self.newest.messages),
@@ -287,6 +299,7 @@ class RememberedConversation(Struct, frozen=True):
         return msgspec.structs.replace(
             self,
             pairing=self.pairing.add(messages),
+            is_unchanged=self.is_unchanged and self.is_newest_unchanged,
             call_count=self.call_count + len(calls),
             calls=self.calls.add(calls) if self.calls is not None else None,
         )
@@ -306,7 +319,9 @@ def start_conversation(
             return None
         if rendered.body[frame.volatile] != request.native.fragment[frame.volatile]:
             return None
-    items: Sequence[Any] = request.native.fragment[source.conversation_key]
+    key = source.conversation_key
+    items: Sequence[Any] = request.native.fragment[key]
+    is_given = is_unchanged({**rendered.body, key: []}, {**request.native.fragment, key: []})
     request = _drop_items(request, source)
     declared = msgspec.structs.replace(
         rendered.settings.declared, request=_drop_items(rendered.settings.declared.request, source)
@@ -324,6 +339,8 @@ def start_conversation(
         prefix,
         PairingState(source.unique_call_ids),
         ParsedItems(items_data, items, conversion.request.messages),
+        is_given,
+        are_identical(rendered.body.get(key, ()), items),
         frame.size + len(frame.tail) + len(frame.end),
         _find_features(items, source, job),
         calls=CallColumns(source.provider, (), (), ()),

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from segue.canonical.json import decode_members, parse_json_object, reject_duplicate_key
-from segue.conversion.body import BodyFrame, parse_items
+from segue.conversion.body import BodyFrame, find_values, parse_items
 from segue.conversion.convert import ConvertJob, convert_request
 from segue.conversion.session import ContinuedBody, start_conversation
 from segue.wire.detect_body import CONVERSATION_KEYS
@@ -30,7 +30,7 @@ def convert_in_slices(data: bytes, job: ConvertJob) -> ContinuedBody | None:
     """Return the converted body; None if it must be converted whole."""
     members = decode_members(data)
     key = next((key for key in members if key in CONVERSATION_KEYS), None)
-    if key is None:
+    if key is None or find_values(data) is None:
         return None
     reject_duplicate_key(data, key)
     items = _items_decoder.decode(members[key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -26,7 +27,7 @@ class HttpForm(Struct, frozen=True):
     caller_headers: tuple[str, ...] = ("openai-beta",)
     """Headers of a caller that the vendor itself needs, and no other provider gets."""
     betas: tuple[tuple[bytes, str], ...] = ()
-    """Bytes in a body, and the beta that a body with them needs; the header of betas is the last of a caller's."""
+    """A type of block, and the beta that a body with one needs; the header of betas is the last of a caller's."""
     error_header: str | None = None
     """The header of an error response that has the type of the error."""
     stream_type: str = EVENT_STREAM
@@ -40,7 +41,9 @@ class HttpForm(Struct, frozen=True):
             return headers
         name = self.caller_headers[-1]
         given = headers.get(name, "")
-        needed = [beta for content, beta in self.betas if beta not in given and any(content in part for part in body)]
+        needed = [
+            beta for kind, beta in self.betas if beta not in given and any(_has_block(part, kind) for part in body)
+        ]
         return {**headers, name: ",".join([*([given] if given else []), *needed])} if needed else headers
 
     def build_path(self, path: str, model: str) -> str:
@@ -57,3 +60,8 @@ class HttpForm(Struct, frozen=True):
         parts, (prefix, replacement) = urlsplit(url), self.models_host
         host = replacement + parts.netloc.removeprefix(prefix) if parts.netloc.startswith(prefix) else parts.netloc
         return urlunsplit(parts._replace(netloc=host))
+
+
+def _has_block(body: bytes, kind: bytes) -> bool:
+    # Most bodies do not have the word.
+    return b'"%b"' % kind in body and re.search(rb'"type"\s*:\s*"%b"' % kind, body) is not None

@@ -136,7 +136,6 @@ def _keeps_reply_id(reply_id: str, request: Request) -> bool:
     return has_thread and is_random_id(reply_id, request)
 
 
-_COMPACTION_BLOCK = b'"type":"compaction"'
 WIRE = Wire(
     name=API,
     kind="wire",
@@ -173,7 +172,7 @@ WIRE = Wire(
         headers={"anthropic-version": "2023-06-01"},
         caller_headers=("anthropic-version", "anthropic-beta"),
         # ANT-47: also for a body that carries a block, whoever made the request for it.
-        betas=((_COMPACTION_BLOCK, "compact-2026-09-04"), (_COMPACTION_BLOCK, "compact-2026-01-12")),
+        betas=((b"compaction", "compact-2026-09-04"), (b"compaction", "compact-2026-01-12")),
         keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n',
     ),
     cache_marker="cache_control",
