@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -54,7 +55,7 @@ def _find_dropped_body_keys(
     defaults = [key for key, value in source.default_values.items() if key in body and body[key] == value]
     known_keys = source.body_keys.union(reported, rendered) if reported or rendered else source.body_keys
     disabled = [key for key in source.meaningful_when_false if body.get(key) is False and key not in known_keys]
-    return {*_find_unknown(body, known_keys.union(defaults) if defaults else known_keys), *disabled}
+    return {*_find_unknown([body], known_keys.union(defaults) if defaults else known_keys), *disabled}
 
 
 def _report_special_texts(blocks: Iterable[Block], target: Wire, report: Report) -> None:
@@ -82,26 +83,20 @@ def _special_kind(text: Text, target: Wire) -> str | None:
 
 def report_dropped_fields(request: Request, contents: Contents, target: Wire, report: Report) -> None:
     """Report each key of messages, blocks and tools that only the source API has and that has a non-empty value."""
-    dropped: set[tuple[str, str]] = set()
     own_api = target.name
-    for item in (*request.system, *request.messages, *contents.blocks, *contents.parts):
-        native = item.native
-        if native is None or native.api == own_api:
-            continue
-        is_text, fragment = type(item) is Text, native.fragment
-        # Most items have no other keys than these.
-        is_typed = type(item) in _TYPED and fragment.get("type") not in _FUNCTION_TYPES
-        if not is_text and not is_typed and fragment.keys() <= _plain_item_keys(native.api):
-            continue
-        known_keys = _text_keys(native.api) if is_text else _known_keys(item, native)
-        if known_keys is None:
-            continue
-        has_parts = is_text and "content" in fragment
-        if not has_parts and fragment.keys() <= _plain_keys(known_keys):
-            continue
-        place = "messages" if isinstance(item, Message) else "content"
-        for values in (fragment, *(objects_in(fragment["content"]) if has_parts else ())):
-            dropped.update([(key, place) for key in _find_unknown(values, known_keys)])
+    dropped: set[tuple[str, str]] = set()
+    for place, items in (
+        ("messages", request.messages),
+        ("content", (*contents.blocks, *contents.parts, *request.system)),
+    ):
+        by_keys: defaultdict[frozenset[str], list[Mapping[str, Any]]] = defaultdict(list)
+        for item in items:
+            native = item.native
+            if native is not None and native.api != own_api and (known_keys := _known_keys(item, native)) is not None:
+                by_keys[known_keys].append(native.fragment)
+                if type(item) is Text and "content" in native.fragment:
+                    by_keys[known_keys] += objects_in(native.fragment["content"])
+        dropped.update([(key, place) for keys, fragments in by_keys.items() for key in _find_unknown(fragments, keys)])
     if contents.has_type(Media) and not target.vendor_options:
         dropped.update((key, "content") for media in _find_foreign_media(contents, target) for key in media.extra or ())
     if dropped:
@@ -109,21 +104,29 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
     report_dropped_tool_fields(request.tools, target, report)
 
 
-@lru_cache(maxsize=32)
-def _item_keys(api: str) -> frozenset[str] | None:
-    """Return the keys of items that have a canonical field; None if this is not an API."""
-    return WIRES[api].item_keys if api in WIRES else None
+@lru_cache(maxsize=128)
+def _keys_of_kind(api: str, kind: type) -> frozenset[str] | None:
+    """Return the keys of items that have a canonical field; None if this is not an API.
+
+    The text of a document begins with its context.
+    """
+    keys = WIRES[api].item_keys if api in WIRES else None
+    return keys | {"context"} if keys is not None and kind is Text else keys
 
 
 def _known_keys(item: Message | Block, native: Native) -> frozenset[str] | None:
     """Return the keys of an item that have a canonical field, or that its hosted type has; None if it is not known."""
-    item_keys = _item_keys(native.api)
-    if item_keys is None or type(item) not in _TYPED:
+    kind = type(item)
+    item_keys = _keys_of_kind(native.api, kind)
+    if item_keys is None or kind not in _TYPED:
         return None if isinstance(item, Message) and _is_one_item(item, native) else item_keys
     if isinstance(item, Opaque) and not item.origin.is_approval and item.omit_reason != "declaring":
         return None
+    is_provider_made = _is_provider_made(item)
+    if not is_provider_made and native.fragment.get("type") in _FUNCTION_TYPES:
+        return item_keys
     typed_keys = WIRES[native.api].typed_keys(native.fragment)
-    if _is_provider_made(item):
+    if is_provider_made:
         return typed_keys
     # Of others, a key that is dropped whole is reported.
     return item_keys if typed_keys is None else _add_inner_keys(item_keys, typed_keys)
@@ -134,31 +137,17 @@ def _add_inner_keys(item_keys: frozenset[str], typed_keys: frozenset[str]) -> fr
     return item_keys | {key for key in typed_keys if "." in key and key.partition(".")[0] in item_keys}
 
 
-@lru_cache(maxsize=32)
-def _plain_item_keys(api: str) -> frozenset[str]:
-    """Return the keys of items that have a canonical field and no keys inside; none if this is not an API."""
-    known_keys = _item_keys(api)
-    return frozenset() if known_keys is None else _plain_keys(known_keys)
-
-
-@lru_cache(maxsize=32)
-def _text_keys(api: str) -> frozenset[str] | None:
-    """Return the keys of texts that have a canonical field: the text of a document begins with its context."""
-    known_keys = _item_keys(api)
-    return None if known_keys is None else known_keys | {"context"}
-
-
 def report_dropped_tool_fields(tools: Iterable[Tool], target: Wire, report: Report) -> None:
     """Report dropped keys of tool declarations, also of those listed by an MCP server."""
-    dropped: set[tuple[str, str]] = set()
+    by_keys: defaultdict[frozenset[str], list[Mapping[str, Any]]] = defaultdict(list)
     for tool in tools:
         native = tool.native
         if native is None or native.api == target.name or tool.kind == "hosted":
             continue
         known_keys = _tool_keys(native.api)
         if known_keys is not None:
-            known_keys = known_keys.union(tool.extra) if tool.extra else known_keys
-            dropped.update([(key, "tools") for key in _find_unknown(native.fragment, known_keys)])
+            by_keys[known_keys.union(tool.extra) if tool.extra else known_keys].append(native.fragment)
+    dropped = {(key, "tools") for keys, fragments in by_keys.items() for key in _find_unknown(fragments, keys)}
     if dropped:
         _report_keys(dropped, target, report)
 
@@ -187,21 +176,21 @@ def _find_foreign_media(contents: Contents, target: Wire) -> Iterator[Media]:
                 yield part
 
 
-def _find_unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> list[str]:
+def _find_unknown(fragments: Sequence[Mapping[str, Any]], known: frozenset[str]) -> set[str]:
     """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
-    unknown: list[str] = []
-    for key in fragment.keys() - _plain_keys(known):
-        value = fragment[key]
-        if not value and not (value == {} and key in _MEANINGFUL_EMPTY):
-            continue
-        inner = _inner_keys(known, key) if isinstance(value, dict | list) else None
-        objects = objects_in([value] if isinstance(value, dict) else value) if inner else []
-        if inner and objects:
-            for each in objects:
-                if not each.keys() <= _plain_keys(inner):
-                    unknown += [f"{key}.{name}" for name in _find_unknown(each, inner)]
-        elif key not in known:
-            unknown.append(key)
+    unknown: set[str] = set()
+    for key in set[str]().union(*fragments) - _plain_keys(known):
+        inner = _inner_keys(known, key)
+        objects: list[dict[str, Any]] = []
+        for fragment in fragments:
+            value = fragment.get(key)
+            if not value and not (value == {} and key in _MEANINGFUL_EMPTY):
+                continue
+            found = objects_in([value] if isinstance(value, dict) else value) if inner else []
+            objects += found
+            if not found and key not in known:
+                unknown.add(key)
+        unknown.update([f"{key}.{name}" for name in _find_unknown(objects, inner)])
     return unknown
 
 
@@ -219,8 +208,8 @@ def _inner_keys(known: frozenset[str], key: str) -> frozenset[str]:
 
 def _is_one_item(message: Message, native: Native) -> bool:
     """Return whether the message is an item that segue does not model."""
-    fragments = (block.native.fragment for block in message.blocks if isinstance(block, Opaque) and block.native)
-    return any(fragment == native.fragment for fragment in fragments)
+    fragments = [block.native.fragment for block in message.blocks if type(block) is Opaque and block.native]
+    return native.fragment in fragments
 
 
 def _is_provider_made(item: Message | Block) -> bool:
