@@ -92,8 +92,11 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
         {
             "when": "the condition of the first rule that is used; `otherwise` always holds",
             "model": "the model to use",
-            "models": "in its place: several, of which the cheapest is used",
+            "models": "in its place: several, of which one is used, the others if it fails",
             "tokens": "with `long`: the size of the request from which the rule holds",
+            "count": "with `failed`: how many tool calls in a row have failed",
+            "command": "with `failed`: only calls that run this command count, a pattern as in `shell(…)` of `[tools]`",
+            "prefer": "which of several models is used: the `cheapest` for this conversation, or the `first`",
         },
     ),
     "[providers.NAME]": (

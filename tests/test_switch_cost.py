@@ -99,7 +99,9 @@ def test_expired_cache_makes_leaving_cheaper() -> None:
 
 def test_blocks_minimums_and_lives_are_those_of_the_vendor() -> None:
     assert prompt("moonshot/kimi-k2.6", 1_000, Usage(1_000, 1), 1).find_cached()[0] == 768
-    assert prompt("deepseek/deepseek-flash", 100, Usage(100, 1), 1).find_cached() == (64, "unknown")
+    assert prompt("deepseek/deepseek-flash", 100, Usage(100, 1), 1).find_cached() == (64, "warm")
+    assert prompt("deepseek/deepseek-flash", 100, Usage(100, 1), 7201).find_cached() == (64, "unknown")
+    assert prompt("deepseek/deepseek-flash", 100, Usage(100, 1), 86_401).find_cached() == (0, "expired")
     assert prompt("gemini/gemini-3-pro-preview", 4_000, Usage(4_000, 1), 1).find_cached()[1] == "below minimum"
     assert prompt("openai/gpt-5.6-sol", last=CACHED, age=1_000).find_cached()[1] == "warm"
     assert prompt("openai/gpt-5.4", last=CACHED, age=1_000).find_cached()[1] == "expired"

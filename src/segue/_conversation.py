@@ -13,7 +13,7 @@ from segue._conversation_state import ConversationState
 from segue._convert import build_policy
 from segue._literals import Api, Profile, ToolFormat
 from segue._rendered import Rendered, make_sent_request
-from segue._switch_cost import CostOf, Prompt, SwitchCost, cost_by_table, predict
+from segue._switch_cost import CostOf, Prompt, SwitchCost, cost_by_table, predict, predict_requests
 from segue._tools import parse_declaration
 from segue.canonical.blocks import (
     Block,
@@ -37,7 +37,7 @@ from segue.coerce import Body, Content, choose_api, coerce_blocks, detect_reply_
 from segue.conversion.convert import report_conflicting_results, report_dropped_model
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.target import RenderTarget
-from segue.errors import InputError, require_string, unknown_name_error
+from segue.errors import InputError, format_count, require_string, unknown_name_error
 from segue.models import is_other_model, is_same_model, parse_model, resolve_alias
 from segue.render.compaction import is_compaction
 from segue.render.constraints import (
@@ -57,6 +57,8 @@ from segue.wire.base import Fetch, validate_fetch
 from segue.wire.detect_body import detect_source
 from segue.wire.registry import find_wire, find_wire_or_server, vendor_of_model
 
+# The tokens of a reply, as a part of its prompt, before there is one: an agent reads much more than it writes.
+_TYPICAL_OUTPUT = 0.05
 # For how many targets the rendered prefix is cached.
 _MAX_CACHED_TARGETS = 3
 
@@ -88,8 +90,8 @@ class Conversation:
         self.options = options
 
     def __repr__(self) -> str:
-        calls = f", {len(self.pending)} pending calls" if self.pending else ""
-        return f"<Conversation: {len(self.messages)} messages{calls}, about {self.tokens:,} tokens>"
+        calls = f", {format_count(len(self.pending), 'pending call')}" if self.pending else ""
+        return f"<Conversation: {format_count(len(self.messages), 'message')}{calls}, about {self.tokens:,} tokens>"
 
     @property
     def system(self) -> str | None:
@@ -246,6 +248,20 @@ class Conversation:
             there = msgspec.structs.replace(there, last=None)
         outputs = [usage.output for usage, _ in self.state.last_usages.values()]
         return predict(here, there, cost_of or cost_by_table, output=outputs[-1] if outputs else 0)
+
+    def requests_cost(
+        self, model: str, count: int = 1, *, ages: Mapping[str, float] | None = None, cost_of: CostOf | None = None
+    ) -> float | None:
+        """Predict what the next `count` requests to a model cost, in dollars; None if it has no known price.
+
+        `ages` and `cost_of` are those of `switch_cost`. Without an age, a model has no cache of this conversation.
+        """
+        prompt = self._predict_prompt(model, (ages or {}).get(model))
+        if prompt.age is None:
+            prompt = msgspec.structs.replace(prompt, last=None)
+        outputs = [usage.output for usage, _ in self.state.last_usages.values()]
+        output = outputs[-1] if outputs else ceil(prompt.tokens * _TYPICAL_OUTPUT)
+        return predict_requests(prompt, cost_of or cost_by_table, output=output, count=count)
 
     def _predict_prompt(self, name: str, age: float | None) -> Prompt:
         provider, slash, model = name.partition("/")

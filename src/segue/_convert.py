@@ -19,7 +19,7 @@ from segue.conversion.body import find_values, is_unchanged
 from segue.conversion.convert import ConvertJob, RenderedBody, convert_request, report_foreign_model
 from segue.conversion.sent import SentSettings, encode_fingerprint
 from segue.conversion.sessions import conversations, convert_bytes
-from segue.errors import InputError, require_string
+from segue.errors import InputError, format_count, require_string
 from segue.render.constraints import HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
 from segue.render.reasoning_prefix import digest_transcript
 from segue.render.report import Report
@@ -69,7 +69,7 @@ class Converted:
 
     def __repr__(self) -> str:
         count = len(self.report.findings)
-        return f"<Converted {self.source} → {self.target}: {'1 finding' if count == 1 else f'{count} findings'}>"
+        return f"<Converted {self.source} → {self.target}: {format_count(count, 'finding')}>"
 
     @property
     def source(self) -> str:

@@ -10,7 +10,7 @@ from segue._tools import parse_declaration
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.json import parse_json
 from segue.canonical.request import Reply, Tool
-from segue.errors import InputError, UndetectedApiError, require_string
+from segue.errors import InputError, UndetectedApiError, format_count, require_string
 from segue.render.report import Report
 from segue.wire.stream.parse import DEFAULT_TURN_KEY
 from segue.wire.text.declared_tools import DeclaredTools
@@ -32,7 +32,7 @@ class Extracted:
         self.format = format
 
     def __repr__(self) -> str:
-        return f"<Extracted from {self.format or 'plain text'}: {len(self.calls)} calls>"
+        return f"<Extracted from {self.format or 'plain text'}: {format_count(len(self.calls), 'call')}>"
 
 
 def extract(text: str, format: TextFormat = "auto", *, tools: object = None) -> Extracted:

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from segue.canonical.request import Usage
+from segue.errors import format_count
 from segue.specs.caches import CacheRule, find_cache_rule
 from segue.specs.prices import find_model
 
@@ -72,12 +73,13 @@ class Prompt(Struct, frozen=True):
             # Only what was reported proves that there is a cache.
             cached = min(self.tokens, last.cache_read + last.cache_write)
             return cached, "unknown"
-        if self.age is not None and rule.seconds is not None and self.age > rule.seconds:
+        ends = rule.longest or rule.seconds
+        if self.age is not None and ends is not None and self.age > ends:
             return 0, "expired"
         cached = rule.round(min(self.tokens, last.cache_read + last.cache_write if rule.marked else last.input))
         if not cached:
             return 0, "below minimum"
-        if self.age is None or rule.seconds is None:
+        if self.age is None or rule.seconds is None or self.age > rule.seconds:
             return cached, "unknown"
         # The last reply and what the user said are always new.
         return cached, "warm" if cached >= rule.round(last.input) else "partly warm"
@@ -112,6 +114,15 @@ class SwitchCost(Struct, frozen=True):
     turns: int | None
     is_measured: bool
 
+    @property
+    def brief(self) -> str:
+        """What the next request costs more or less, in a few words."""
+        if self.now is None:
+            return "at an unknown price"
+        about = "" if self.is_measured else "about "
+        pays = f", pays after {format_count(self.turns, 'request')}" if self.turns and self.now > 0 else ""
+        return f"{about}{format_cents(abs(self.now))} {'more' if self.now >= 0 else 'less'} for the next request{pays}"
+
     def __str__(self) -> str:
         """Return one sentence."""
         if self.now is None or self.go is None:
@@ -121,7 +132,7 @@ class SwitchCost(Struct, frozen=True):
         difference = f"{format_cents(abs(self.now))} {'more' if self.now >= 0 else 'less'} than with {self.source}"
         text = f"the next request costs {about}{format_cents(self.go)}, {difference}"
         if self.now > 0:
-            pays = f"pays after {self.turns} request{'' if self.turns == 1 else 's'}" if self.turns else "never pays"
+            pays = f"pays after {format_count(self.turns, 'request')}" if self.turns else "never pays"
             text += f", which {pays}"
         if self.state in _STATE_TEXTS:
             text += f"; {_STATE_TEXTS[self.state]}"
@@ -130,6 +141,16 @@ class SwitchCost(Struct, frozen=True):
             while_warm = f"{format_cents(self.back)} while its cache lives, " if self.back is not None else ""
             text += f"; the way back costs {while_warm}{cold} without"
         return text
+
+
+def predict_requests(prompt: Prompt, cost_of: CostOf, *, output: int, count: int) -> float | None:
+    """Predict what the next requests to a model cost, if the prompt stays as long as it is; None if unknown."""
+    cached, _ = prompt.find_cached()
+    costs = [
+        cost_of(prompt.provider, prompt.model, prompt.usage(part, output))
+        for part in (cached, _round(prompt, prompt.tokens))
+    ]
+    return None if costs[0] is None or costs[1] is None else costs[0] + (count - 1) * costs[1]
 
 
 def predict(current: Prompt, target: Prompt, cost_of: CostOf, *, output: int = 0) -> SwitchCost:

@@ -11,7 +11,7 @@ from segue.canonical.contents import summarize
 from segue.canonical.json import encode_json, parse_json, to_plain_json
 from segue.canonical.request import Options, Request, Tool
 from segue.conversion.convert import report_surrogates
-from segue.errors import InputError, UndetectedApiError, require_string
+from segue.errors import InputError, UndetectedApiError, format_count, require_string
 from segue.models import parse_model
 from segue.render.constraints import Policy
 from segue.render.report import Report
@@ -38,7 +38,8 @@ class ConvertedTools(Sequence[dict[str, Any]]):
         self.target = target
 
     def __repr__(self) -> str:
-        return f"<ConvertedTools for {self.target}: {len(self.tools)} tools, {len(self.report.findings)} findings>"
+        tools, findings = format_count(len(self.tools), "tool"), format_count(len(self.report.findings), "finding")
+        return f"<ConvertedTools for {self.target}: {tools}, {findings}>"
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...

@@ -95,6 +95,14 @@ def shorten_message(message: str) -> str:
     return message if len(message) <= _MAX_MESSAGE else f"{message[:half]}…{message[-half:]}"
 
 
+def format_count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 line`, `2,000 lines`; one in y ends in -ies: `2 replies`."""
+    if number == 1:
+        return f"1 {noun}"
+    is_regular = noun[-1:] != "y" or noun[-2:-1] in "aeiou"
+    return f"{number:,} {f'{noun}s' if is_regular else f'{noun[:-1]}ies'}"
+
+
 def format_os_error(error: OSError | ValueError) -> str:
     """Return the system's error message without a leading capital."""
     if isinstance(error, OSError) and error.strerror:

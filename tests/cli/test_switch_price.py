@@ -23,7 +23,7 @@ def test_run_prints_the_price_of_a_switch(project: Project) -> None:
     assert project.run("run", "--emulated", "--json", "-m", CLAUDE, "Hello").json["switch_cost"] is None
     assert project.run("run", "--emulated", "--json", "-c", "-m", CLAUDE, "Hello").json["switch_cost"] is None
     cost = project.run("run", "--emulated", "--json", "-c", "-m", KIMI, "Hello").json["switch_cost"]
-    assert (cost["source"], cost["target"], cost["state"]) == (CLAUDE, KIMI, "unknown")
+    assert (cost["source"], cost["target"], cost["state"]) == (CLAUDE, KIMI, "warm")
     assert cost["now"] == pytest.approx(cost["go"] - cost["stay"])
     ended = project.run("run", "--emulated", "-c", "-m", CLAUDE, "Hello")
     assert f"more than with {KIMI}" in ended.err

@@ -127,7 +127,7 @@ def test_failover_tries_each_endpoint_at_most_once(steps: list[tuple[str, float]
 def test_rules_decide_by_length_pictures_and_price() -> None:
     prices = {"a": 3.0, "b": 1.0}
     rules = [RoutingRule("long", (C,), limit=2000), RoutingRule("images", (B,)), RoutingRule("otherwise", (A, B, C))]
-    route = ByRule(rules, price=lambda endpoint: prices.get(endpoint.provider))
+    route = ByRule(rules, cost=lambda endpoint, chat: prices.get(endpoint.provider))
     chat = Conversation()
     chat.add_user("Hello.")
     choice = route.choose(RouteContext(chat))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from threading import RLock
-from typing import Annotated, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -73,6 +73,26 @@ def rotate(targets: Sequence[_Target], first: int) -> tuple[_Target, ...]:
     """Return the targets in their order, beginning with that at `first`, which may be any number."""
     first %= len(targets)
     return (*targets[first:], *targets[:first])
+
+
+Preference: TypeAlias = Literal["first", "cheapest"]
+"""Which of several targets is used: the first one, or the cheapest."""
+REQUESTS = 10
+"""Over how many requests the costs of targets are compared: leaving a warm cache has to pay within them."""
+
+
+def sort_by_cost(targets: Sequence[Endpoint], tokens: int, cost: Callable[[Endpoint], float | None]) -> list[Endpoint]:
+    """Return the targets, the cheapest first; at the end those without a known price, then those that can't serve.
+
+    A target can't serve a request whose tokens exceed its context, or without a key.
+    """
+
+    def rank(target: Endpoint) -> tuple[bool, bool, float]:
+        price = cost(target)
+        is_too_small = target.context is not None and target.context < tokens
+        return is_too_small or target.lacks_key, price is None, price or 0.0
+
+    return sorted(targets, key=rank)
 
 
 # -------------------------------------------------------------------------------------------------------------- pauses

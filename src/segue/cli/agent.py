@@ -11,12 +11,14 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from segue._conversation import Conversation
+from segue.bridge.failover import REQUESTS
 from segue.bridge.listings import ModelEntry
 from segue.bridge.providers import NO_MODEL, Endpoint
 from segue.canonical.request import Options, Usage
@@ -26,6 +28,7 @@ from segue.cli.model_choice import choose_models
 from segue.cli.options import RunOptions
 from segue.cli.project_context import ProjectContext
 from segue.cli.providers import Providers
+from segue.cli.settings import RoutingRuleSettings
 from segue.errors import InputError, SegueError
 from segue.runtime.checkpoint_journal import prune
 from segue.runtime.checkpoints import Checkpoints
@@ -57,8 +60,6 @@ _SYSTEM = (
 )
 _SUBAGENT_TITLE_PREFIX = "task: "
 _MAX_SCANNED = 200
-# Usage by which models are compared on price: an agent reads much more than it writes.
-_TYPICAL_USAGE = Usage(input=1_000_000, output=50_000)
 # A conversation is compressed above this share of the model's context.
 _COMPRESS_ABOVE = 0.85
 # Seconds for the list of models of a server.
@@ -70,9 +71,9 @@ _SWITCH_COST_ABOVE = 20_000
 class Agent:
     """A session with its models, tools and store; an async context manager that opens and closes them.
 
-    `model` is the first model of the route and `model_reason` how it was chosen; `is_emulated` is True if no real
-    provider is used. `confirm_trust` prompts the user about an untrusted project file, `confirm_instructions` about
-    instruction files in untrusted folders; None without a terminal.
+    `model_reason` is how the first model was chosen; `is_emulated` is True if no real provider is used. `confirm_trust`
+    prompts the user about an untrusted project file, `confirm_instructions` about instruction files in untrusted
+    folders; None without a terminal.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Agent:
         self._checkpoint_folder: Path
         self._client: ProviderClient
         self._replied_at: dict[str, float] = {}
-        """When each model replied in this conversation, the newest last."""
+        """When each model replied in this conversation, the newest last; of stored conversations the log knows it."""
         self._served: dict[str, str] = {}
         """The model that is used of each server that was named without one."""
         self._listed: set[str] = set()
@@ -170,6 +171,8 @@ class Agent:
                 self.route = self._build_route(log)
             self._resume_model(log)
             self.session = self._build_session(log)
+            if isinstance(self.route, ByRule):
+                self.model_reason = f"by rules: {self.route.choose(RouteContext(log.chat)).why}"
         except BaseException:
             log.close()
             self.discard_if_empty(log)
@@ -208,6 +211,7 @@ class Agent:
             subagents=self._subagents,
             sizes=self.sizes,
             record_changes=self.checkpoints.recorder,
+            switch_cost=partial(self.switch_cost, is_brief=True),
         )
         settings = SessionSettings(
             limits=limits,
@@ -225,8 +229,9 @@ class Agent:
         return self._emulated is not None
 
     @property
-    def model(self) -> str:
-        return self.route.endpoints[0].name
+    def next_endpoint(self) -> Endpoint:
+        """The endpoint of the next request, as far as it is known before the request."""
+        return self.session.route.choose(RouteContext(self.log.chat)).endpoint
 
     def endpoint(self, name: str) -> Endpoint:
         """Return the endpoint of a model; raises `InputError` for an unknown name."""
@@ -275,29 +280,34 @@ class Agent:
         """Return the cost of a reply in dollars; None where no price is known."""
         return None if self.is_emulated else self.providers.cost(provider, model, usage)
 
-    def switch_cost(self, target: Endpoint) -> SwitchCost | None:
-        """Predict what the switch of the conversation to a model costs; None if it is short, or has that model."""
-        chat, last = self.log.chat, self._last_model
-        above = self.providers.config.settings.switch_cost_above
-        if last is None or last == target.name or chat.tokens < (_SWITCH_COST_ABOVE if above is None else above):
+    def switch_cost(self, target: Endpoint, *, is_brief: bool = False) -> SwitchCost | None:
+        """Predict what the switch of the conversation to a model costs; None if it has that model, or is short.
+
+        With `is_brief`, a known cost is returned for short conversations, too.
+        """
+        chat, ages = self.log.chat, self._ages
+        last = next(reversed(ages), None)
+        if last is None or last == target.name:
             return None
-        ages = {name: time.monotonic() - at for name, at in self._replied_at.items()}
-        return chat.switch_cost(target.name, current=last, ages=ages, cost_of=self.providers.cost)
+        cost = chat.switch_cost(target.name, current=last, ages=ages, cost_of=self.providers.cost)
+        above = self.providers.config.settings.switch_cost_above
+        is_short = chat.tokens < (_SWITCH_COST_ABOVE if above is None else above)
+        return None if is_short and (not is_brief or cost.now is None) else cost
 
     @property
-    def _last_model(self) -> str | None:
-        """The `provider/model` that replied last, of those whose usage is known."""
-        if self._replied_at:
-            return next(reversed(self._replied_at))
-        state = self.log.state if isinstance(self.log, StoredConversation) else None
-        if state is None or state.provider is None or state.model is None:
-            return None
-        if self.log.chat.state.predict_tokens(state.model)[1] is None:
-            return None
-        return f"{state.provider}/{state.model}"
+    def _ages(self) -> dict[str, float]:
+        """The seconds since the last reply of each model, the newest last; of those whose usage is known."""
+        if isinstance(self.log, StoredConversation):
+            return self.log.ages
+        return {name: time.monotonic() - at for name, at in self._replied_at.items()}
+
+    def requests_cost(self, endpoint: Endpoint, chat: Conversation) -> float | None:
+        """Predict what the next requests of a conversation to a model cost, for the choice between models."""
+        ages = self._ages if chat is self.log.chat else {}
+        return chat.requests_cost(endpoint.name, REQUESTS, ages=ages, cost_of=self.providers.cost)
 
     def _observe(self, event: Event) -> None:
-        if isinstance(event, ReplyReceived) and event.task is None:
+        if isinstance(event, ReplyReceived) and event.task is None and event.usage is not None:
             name = f"{event.provider}/{event.model}"
             self._replied_at.pop(name, None)
             self._replied_at[name] = time.monotonic()
@@ -307,12 +317,7 @@ class Agent:
         """Return the route; where no model can be used, it is the last one of the conversation."""
         settings, given = self.providers.config.settings, self._options.models
         if settings.strategy == "rules" and not given and not self._options.emulated:
-            self.model_reason = "by rules"
-            rules = [
-                RoutingRule(rule.when, tuple(map(self.endpoint, rule.model_names)), rule.tokens or 0)
-                for rule in settings.rules
-            ]
-            return ByRule(rules, price=self._typical_price)
+            return ByRule([self._build_rule(rule) for rule in settings.rules], cost=self.requests_cost)
         choice = choose_models(self.providers, given, emulated=self._options.emulated, required=False)
         if choice.is_emulated:
             from segue.emulator.models import EmulatedModels
@@ -329,6 +334,10 @@ class Agent:
         why = "the model that the server has" if is_served and not choice.is_emulated else choice.why
         return self._make_route(choice.names, why, settings.strategy if is_configured else None)
 
+    def _build_rule(self, rule: RoutingRuleSettings) -> RoutingRule:
+        endpoints = tuple(map(self.endpoint, rule.model_names))
+        return RoutingRule(rule.when, endpoints, rule.tokens or rule.count or 0, rule.command, rule.prefer)
+
     def _resume_model(self, log: ConversationLog) -> None:
         """Put the conversation's last model first, unless one is named, or the route is round-robin or by rules."""
         if not isinstance(log, StoredConversation) or self._options.models:
@@ -337,7 +346,7 @@ class Agent:
         if state.provider is None or state.model is None:
             return
         name = f"{state.provider}/{state.model}"
-        if not isinstance(self.route, Fixed | Failover) or name == self.model:
+        if not isinstance(self.route, Fixed | Failover) or name == self.route.endpoints[0].name:
             return
         others = [endpoint.name for endpoint in self.route.endpoints]
         try:
@@ -367,9 +376,6 @@ class Agent:
         if kind == "round-robin":
             return RoundRobin(endpoints)
         return Fixed(endpoints[0]) if kind == "fixed" or len(endpoints) == 1 else Failover(endpoints)
-
-    def _typical_price(self, endpoint: Endpoint) -> float | None:
-        return self.providers.cost(endpoint.provider, endpoint.model, _TYPICAL_USAGE)
 
     # --------------------------------------------------------------------------------------------------- conversation
 
@@ -422,7 +428,7 @@ class Agent:
     @property
     def lacks_key(self) -> bool:
         """Whether the next request would fail because its provider has no key."""
-        return self.session.route.choose(RouteContext(self.log.chat)).endpoint.lacks_key
+        return self.next_endpoint.lacks_key
 
     def discard_unanswered(self) -> None:
         """Delete a conversation that no model has answered."""

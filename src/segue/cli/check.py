@@ -9,6 +9,7 @@ import click
 
 from segue._literals import Api, Profile
 from segue.cli import options, streams
+from segue.errors import format_count
 
 if TYPE_CHECKING:
     from segue import Verdict
@@ -68,7 +69,7 @@ def _format_verdict(verdict: Verdict) -> list[str]:
             f"{violation.rule} {violation.path or 'the body'}: {violation.message}", sys.stdout
         )
         lines.append(f"{severity} {text}")
-    summary = ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)
+    summary = ", ".join(format_count(count, severity) for severity, count in counts.items() if count)
     result = "accepted" if verdict else "refused"
     if colour:
         result = click.style(result, fg="green" if verdict else "red", bold=True)

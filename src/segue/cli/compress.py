@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli import options, streams, user_store
+from segue.errors import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,8 +109,6 @@ def _undo(store: ConversationStore, name: str, *, as_json: bool) -> None:
 
             streams.write(msgspec.json.encode({"id": name, "messages": count}), b"\n")
         else:
-            from segue.view.format import format_count
-
             streams.write(f"{name}: compression undone, {format_count(count, 'message')}\n")
 
 
@@ -162,11 +161,11 @@ def _print_result(name: str, result: CompressionResult, *, as_json: bool, **argu
 
         lines = [
             *format_changes(result.changes),
-            f"{result.before:,} → {result.tokens:,} tokens{_format_remaining(result)}",
+            f"{result.before:,} → {format_count(result.tokens, 'token')}{_format_remaining(result)}",
         ]
     else:
         why = "already within the budget" if result.reached else "nothing can be compressed"
-        lines = [f"{result.tokens:,} tokens: {why}"]
+        lines = [f"{format_count(result.tokens, 'token')}: {why}"]
     streams.write("".join(f"{streams.format_line_for(line, sys.stdout)}\n" for line in lines))
     if not result.reached:
         streams.print_message(f"the budget of {arguments['budget']:,} tokens can't be reached: {result.reason}")

@@ -13,6 +13,7 @@ import click
 
 from segue.cli import completers, options, streams, table
 from segue.cli.table import Column
+from segue.errors import format_count
 
 if TYPE_CHECKING:
     from segue.corpora.run import Engine, Progress
@@ -115,7 +116,9 @@ def check(paths: tuple[str, ...], *, as_json: bool, **given: Any) -> None:
         ]
         columns = (Column("rule"), Column("level"), Column("count", is_right=True), Column("first", style="dim"))
         table.write_table(columns, rows)
-        streams.print_message(f"{counts.rows:,} rows of {counts.files:,} files: {_sum_up(counts)}")
+        streams.print_message(
+            f"{format_count(counts.rows, 'row')} of {format_count(counts.files, 'file')}: {_sum_up(counts)}"
+        )
     if any(RULES[name].is_error for name in found):
         raise click.exceptions.Exit(_FAILED)
 
@@ -152,7 +155,7 @@ def _sum_up(counts: Counts) -> str:
 
     problems = counts.find("problem")
     errors = sum(count for name, count in problems.items() if RULES[name].is_error)
-    return f"{errors:,} errors, {sum(problems.values()) - errors:,} warnings"
+    return f"{format_count(errors, 'error')}, {format_count(sum(problems.values()) - errors, 'warning')}"
 
 
 def _print_json(value: object) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from segue.cli.demo_run import Call, Finding, ReasoningDropped, Step, list_targets, sum_steps
 from segue.cli.table import Row
+from segue.errors import format_count
 from segue.view.fit import display_width, truncate
 
 _API_WIDTH = max(len(api) for api, _ in list_targets())
@@ -43,7 +44,7 @@ def render_changes(steps: Sequence[Step], width: int) -> list[Row]:
     results = f"{totals.calls} tool calls, each with exactly one result; {cancelled} cancelled call was given one"
     rows = [
         ("results", results),
-        ("ids", f"call ids rewritten {totals.remapped} times to the format of the next provider"),
+        ("ids", f"call ids rewritten {format_count(totals.remapped, 'time')} to the format of the next provider"),
         *_group_findings(steps),
         ("cache", f"{totals.kept} of {totals.before} messages sent before were sent unchanged: prompt caches hit"),
     ]
@@ -92,7 +93,7 @@ def _segue_row(step: Step, width: int) -> Row:
     if step.verdict != "accepted":
         return _fit(_naive_row([step]), width)
     calls = _format_calls(step.calls)
-    sent = f"{step.carried} calls" if step.carried else "-"
+    sent = format_count(step.carried, "call") if step.carried else "-"
     model = ("", f"→ {calls}") if calls else ("dim", f"“{_flat(step.reply_text)}”")
     return _fit([*_row_head(str(step.number), step), *_segue_cells(sent, step.first_id, width), model], width)
 
@@ -112,7 +113,7 @@ def _row_head(numbers: str, step: Step) -> Row:
 
 def _half_heading(title: str, steps: Sequence[Step], width: int) -> Row:
     totals = sum_steps(steps)
-    count = f"{totals.refused} of {totals.requests} requests refused"
+    count = f"{totals.refused} of {format_count(totals.requests, 'request')} refused"
     fits = len(title) + len(count) + 4 <= width
     heading = f"{title if fits else title.partition(',')[0]}: "
     return _heading([("bold", heading), ("bold red" if totals.refused else "bold green", count)], width)

@@ -18,7 +18,7 @@ import click
 
 from segue.cli import config, options, streams, user_store
 from segue.cli.table import Column, format_table, rows_to_ansi
-from segue.errors import SegueError
+from segue.errors import SegueError, format_count
 
 if TYPE_CHECKING:
     from segue.bridge.providers import Endpoint, Provider
@@ -157,7 +157,7 @@ class _DoctorChecks:
             return
         result["conversations"] = count
         more = " or more" if count == _MAX_COUNTED else ""
-        self._add_row("ok", "store", f"{location}: {count:,}{more} conversation{'' if count == 1 else 's'}")
+        self._add_row("ok", "store", f"{location}: {format_count(count, 'conversation')}{more}")
 
     # ------------------------------------------------------------------------------------------------------ providers
 

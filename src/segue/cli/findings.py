@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from segue.cli import streams
+from segue.errors import format_count
 
 if TYPE_CHECKING:
     from segue.render.report import Finding, Report
@@ -28,7 +29,7 @@ def format_finding(finding: Finding, *, details: bool = False) -> str:
 def format_levels(levels: Iterable[str]) -> str:
     """Return the number of findings of each level: `2 lost, 1 changed, 3 notes`."""
     counts = Counter(levels)
-    notes = "1 note" if counts["note"] == 1 else f"{counts['note']:,} notes"
+    notes = format_count(counts["note"], "note")
     parts = [f"{counts[level]:,} {level}" for level in ("lost", "changed") if counts[level]]
     return ", ".join([*parts, notes] if counts["note"] else parts) or "no findings"
 

@@ -15,6 +15,7 @@ import msgspec
 
 from segue.cli import completers, options, streams
 from segue.cli.streams import BadInputError
+from segue.errors import format_count
 
 if TYPE_CHECKING:
     from segue.gateway.client_keys import ClientKey
@@ -142,9 +143,9 @@ def _describe_limits(key: ClientKey) -> Iterator[str]:
     from segue.gateway.budgets import parse_budget
 
     if key.requests_per_minute is not None:
-        yield f"{key.requests_per_minute} requests a minute"
+        yield f"{format_count(key.requests_per_minute, 'request')} a minute"
     if key.tokens_per_minute is not None:
-        yield f"{key.tokens_per_minute} tokens a minute"
+        yield f"{format_count(key.tokens_per_minute, 'token')} a minute"
     if key.concurrent is not None:
         yield f"{key.concurrent} at once"
     yield from (str(parse_budget(text)) for text in key.budgets)

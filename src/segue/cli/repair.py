@@ -9,6 +9,7 @@ import click
 
 from segue._literals import Api, Profile
 from segue.cli import options, streams
+from segue.errors import format_count
 
 if TYPE_CHECKING:
     from segue import Repaired
@@ -53,4 +54,4 @@ def _print_changes(repaired: Repaired) -> None:
         click.echo(click.style(text, fg=_COLOURS[text[0]]) if colour else text, err=True)
     count = len(repaired.changes)
     nothing = "nothing else to repair" if repaired.report.findings_of("surrogate") else "nothing to repair"
-    streams.print_message(nothing if not count else f"{count} change{'' if count == 1 else 's'}")
+    streams.print_message(nothing if not count else format_count(count, "change"))

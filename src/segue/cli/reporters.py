@@ -16,11 +16,11 @@ import msgspec
 from segue._switch_cost import SwitchCost
 from segue.canonical.request import Finish, Usage, UsageSum
 from segue.cli import streams
-from segue.errors import ProviderError, SegueError
+from segue.errors import ProviderError, SegueError, format_count
 from segue.runtime import events
 from segue.runtime.events import Event, ExchangeEnded
 from segue.view.fit import shorten_paths, truncate
-from segue.view.format import format_count, format_money, format_short
+from segue.view.format import format_money, format_short
 from segue.view.sanitize import sanitize
 
 _MAX_LINE = 200
@@ -169,7 +169,8 @@ class TextReporter:
                 delay = f"in {event.seconds:.1f} s" if event.seconds else "at once"
                 self._print_message(f"{event.provider}/{event.model}: {event.why}; retrying {delay}")
             case events.ModelSwitched():
-                self._print_message(f"switched to {event.provider}/{event.model}: {event.why}")
+                cost = f"; {event.cost.brief}" if event.cost is not None else ""
+                self._print_message(f"switched to {event.provider}/{event.model}: {event.why}{cost}")
             case events.CallQueued():
                 self._summaries[event.id] = event.summary
             case events.CallEnded():

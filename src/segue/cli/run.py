@@ -153,11 +153,11 @@ async def _run_exchange(
             conversation_id = None if is_new and agent.lacks_key else agent.conversation_id
             reporter.on_start(
                 RunStarted(
-                    model=agent.model,
+                    model=agent.next_endpoint.name,
                     why=agent.model_reason,
                     conversation=conversation_id,
                     emulated=agent.is_emulated,
-                    switch_cost=agent.switch_cost(agent.route.endpoints[0]),
+                    switch_cost=agent.switch_cost(agent.next_endpoint),
                 )
             )
             asking = _ask_for_value(agent, content, schema) if schema else agent.ask(content, is_start=True)

@@ -54,6 +54,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get
 import msgspec
 from msgspec import Meta, Struct
 
+from segue.bridge.failover import Preference
 from segue.cli.request_options import parse_options
 from segue.cli.streams import BadInputError, format_os_error
 from segue.errors import InputError
@@ -66,7 +67,7 @@ Count = Annotated[int, Meta(ge=1)]
 Money = Annotated[float, Meta(ge=0)]
 RoutingStrategy: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
 CompressionStrategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
-When: TypeAlias = Literal["long", "images", "otherwise"]
+When: TypeAlias = Literal["long", "images", "failed", "otherwise"]
 SandboxMode: TypeAlias = Literal["on", "network", "off"]
 
 _TYPE_NAMES = {
@@ -211,6 +212,9 @@ class RoutingRuleSettings(Struct, frozen=True):
     model: NonEmptyText | None = None
     models: tuple[NonEmptyText, ...] = ()
     tokens: Count | None = None
+    count: Count | None = None
+    command: NonEmptyText | None = None
+    prefer: Preference = "cheapest"
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -302,9 +306,22 @@ class TableReader:
         for index, rule in enumerate(settings.rules):
             if (rule.model is not None) == bool(rule.models):
                 raise self._error(f"rules[{index}]", "expected either model or models")
-            if (rule.when == "long") != (rule.tokens is not None):
-                raise self._error(f"rules[{index}].tokens", 'required with when = "long", not allowed otherwise')
+            for name, when in (("tokens", "long"), ("count", "failed")):
+                if (rule.when == when) != (getattr(rule, name) is not None):
+                    raise self._error(f"rules[{index}].{name}", f'required with when = "{when}", not allowed otherwise')
+            if rule.command is not None:
+                self._check_command(rule, f"rules[{index}].command")
         return settings
+
+    def _check_command(self, rule: RoutingRuleSettings, path: str) -> None:
+        from segue.runtime.permission_rules import parse_rule
+
+        if rule.when != "failed":
+            raise self._error(path, 'only allowed with when = "failed"')
+        try:
+            parse_rule(f"shell({rule.command})")
+        except InputError as error:
+            raise self._error(path, str(error)) from None
 
     def read(self, value: object, kind: type[T], path: str) -> T:
         """Read a table."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from segue.cli import completers, options, streams, user_store
-from segue.errors import InputError
+from segue.errors import InputError, format_count
 
 if TYPE_CHECKING:
     from segue.runtime.checkpoints import Checkpoints, UndoPlan, UndoResult
@@ -107,7 +107,6 @@ def _write_plan(plan: UndoPlan, *, as_json: bool) -> None:
 
 def format_undo(result: UndoResult) -> Iterator[tuple[str, bool]]:
     """Yield lines on what was restored, and with True on what was not."""
-    from segue.view.format import format_count
 
     if result.restored:
         yield f"{format_count(len(result.restored), 'file')} restored: {', '.join(result.restored)}", False

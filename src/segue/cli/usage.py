@@ -17,6 +17,7 @@ import click
 from segue.cli import completers, options, streams
 from segue.cli.streams import BadInputError
 from segue.cli.table import Column, format_table, rows_to_ansi
+from segue.errors import format_count
 
 if TYPE_CHECKING:
     from segue.gateway.usage import UsageKey, UsageReport, UsageTotal
@@ -60,8 +61,6 @@ def command(file: str | None, *, by: str, since: str | None, as_csv: bool, as_js
         return
     streams.write(_format_csv(rows) if as_csv else _format_report(report, keys))
     if report.bad_lines:
-        from segue.view.format import format_count
-
         streams.print_message(f"left out {format_count(report.bad_lines, 'line')} that can't be read")
 
 

@@ -12,6 +12,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
+from segue.errors import format_count
 from segue.models import Model, parse_model
 
 Severity = Literal["reject", "risk"]
@@ -135,7 +136,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         checked = f"{self.api} ({self.model})" if self.model else self.api
-        head = f"{checked}: {'accepted' if self else 'rejected'}, {len(self)} violation{'' if len(self) == 1 else 's'}"
+        head = f"{checked}: {'accepted' if self else 'rejected'}, {format_count(len(self), 'violation')}"
         return "\n".join([head, *(f"  {violation}" for violation in self.violations)])
 
     def to_dict(self) -> dict[str, object]:

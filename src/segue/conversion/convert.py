@@ -15,7 +15,7 @@ from segue.canonical.contents import Contents, summarize
 from segue.canonical.history import Interaction
 from segue.canonical.request import Request, Tool
 from segue.conversion.settings import NameInText, Settings, build_name_map
-from segue.errors import InputError
+from segue.errors import InputError, format_count
 from segue.models import Model, parse_model
 from segue.render.constraints import Policy
 from segue.render.passes import render
@@ -192,7 +192,7 @@ def report_conflicting_results(conflicting: Mapping[str, Interaction], report: R
 def report_surrogates(count: int, report: Report) -> None:
     """Report the lone surrogates that were replaced when the body was decoded."""
     if count:
-        surrogates = "1 lone surrogate" if count == 1 else f"{count} lone surrogates"
+        surrogates = format_count(count, "lone surrogate")
         report.add("surrogate", f"{surrogates} replaced by U+FFFD")
 
 

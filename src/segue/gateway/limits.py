@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from segue.bridge.caller import own_error
 from segue.error_kinds import ErrorKind
+from segue.errors import format_count
 from segue.gateway.budgets import BudgetLine
 from segue.gateway.client_keys import Scope
 from segue.gateway.client_uses import WINDOW, UseCounts
@@ -113,13 +114,13 @@ def find_denial(client: str, scope: Scope, counts: UseCounts) -> Denied | None:
     name, limits = scope.label, scope.limits
     concurrent, requests, tokens = limits.concurrent, limits.requests_per_minute, limits.tokens_per_minute
     if concurrent is not None and counts.open >= concurrent:
-        message = f"{name} has {counts.open} requests open, and its limit is {concurrent}"
+        message = f"{name} has {format_count(counts.open, 'request')} open, and its limit is {concurrent}"
         return Denied(429, message, client, _OPEN_WAIT, "concurrent", is_busy=True)
     if requests is not None and counts.requests >= requests:
         message = f"{name} has reached its limit of {requests:,} request{'s' * (requests > 1)} a minute"
         return Denied(429, message, client, WINDOW - counts.oldest_request, "requests-a-minute")
     if tokens is not None and counts.tokens >= tokens:
-        message = f"{name} has reached its limit of {tokens:,} tokens a minute"
+        message = f"{name} has reached its limit of {format_count(tokens, 'token')} a minute"
         return Denied(429, message, client, WINDOW - counts.oldest_tokens, "tokens-a-minute")
     return None
 

@@ -9,6 +9,7 @@ from operator import eq
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
+from segue.errors import format_count
 from segue.render.compaction import is_compaction
 from segue.render.constraints import TEXTS
 from segue.render.draft import Draft, are_identical, client_calls, group_runs, has_reasoning
@@ -363,7 +364,7 @@ def _report_dropped_prefills(draft: Draft) -> None:
     if dropped_count:
         draft.report.add(
             "dropped",
-            f"prefill flag of {dropped_count} message{'s' if dropped_count > 1 else ''} dropped: not supported",
+            f"prefill flag of {format_count(dropped_count, 'message')} dropped: not supported",
             fault="projection",
         )
 

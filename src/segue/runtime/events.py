@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from segue._switch_cost import SwitchCost
 from segue.canonical.request import Finish, Usage
 
 __all__ = [
@@ -80,11 +81,12 @@ class RetryScheduled(_Event, frozen=True):
 
 
 class ModelSwitched(_Event, frozen=True):
-    """Requests go to another model from now on."""
+    """Requests go to another model from now on. `cost` is what that costs, where it can be predicted."""
 
     provider: str
     model: str
     why: str
+    cost: SwitchCost | None = None
 
 
 class TextDelta(_Event, frozen=True):

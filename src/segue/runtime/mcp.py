@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from segue.errors import InputError
+from segue.errors import InputError, format_count
 from segue.runtime.mcp_connection import McpServerConfig, ServerConnection
 from segue.runtime.tool_types import Tool
 from segue.runtime.toolbox import format_left_out
@@ -87,7 +87,7 @@ class McpServers:
         left_out = self.left_out
         return {
             connection.name: connection.problem
-            or "; ".join([f"{len(connection.tools)} tools", *filter(None, [left_out.get(connection.name)])])
+            or "; ".join([format_count(len(connection.tools), "tool"), *filter(None, [left_out.get(connection.name)])])
             for connection in self._connections
         }
 

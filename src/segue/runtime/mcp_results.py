@@ -10,7 +10,7 @@ import mcp_types
 
 from segue.canonical.blocks import Block, Media, Text
 from segue.canonical.json import encode_json_text, to_plain_json
-from segue.errors import InputError
+from segue.errors import InputError, format_count
 from segue.runtime.tool_types import Result
 
 _MAX_TEXT = 400_000
@@ -56,7 +56,7 @@ def _convert_resource(resource: mcp_types.TextResourceContents | mcp_types.BlobR
         return [Text(f"{uri}\n{resource.text}")]
     if mime.startswith("image/"):
         return [Text(uri), _convert_media("image", mime, resource.blob)]
-    return [Text(f"[resource {uri}: {mime}, about {len(resource.blob) * 3 // 4:,} bytes]")]
+    return [Text(f"[resource {uri}: {mime}, about {format_count(len(resource.blob) * 3 // 4, 'byte')}]")]
 
 
 def _convert_media(kind: Literal["image", "audio"], media_type: str, data: str) -> Block:
@@ -77,4 +77,4 @@ def _truncate(text: str) -> str:
     if len(text) <= _MAX_TEXT:
         return text
     half = _MAX_TEXT // 2
-    return f"{text[:half]}\n[{len(text) - _MAX_TEXT:,} characters left out here]\n{text[-half:]}"
+    return f"{text[:half]}\n[{format_count(len(text) - _MAX_TEXT, 'character')} left out here]\n{text[-half:]}"

@@ -7,46 +7,90 @@ is decided by `segue.bridge.failover`.
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
 from segue._conversation import Conversation
-from segue.bridge.failover import FIRST_BYTE, KEY_CAUSES, Clock, Conditions, TargetPauses, TargetSequence, rotate
+from segue.bridge.failover import (
+    FIRST_BYTE,
+    KEY_CAUSES,
+    Clock,
+    Conditions,
+    Preference,
+    TargetPauses,
+    TargetSequence,
+    rotate,
+    sort_by_cost,
+)
 from segue.bridge.providers import Endpoint
-from segue.canonical.blocks import Media, ToolResponse
-from segue.errors import InputError, ProviderError
+from segue.canonical.blocks import Media, ToolCall, ToolResponse, responses_of, state_of
+from segue.errors import InputError, ProviderError, format_count
+from segue.runtime.permission_rules import SHELL_TOOLS, PermissionRule
 
 
 class RouteContext:
-    """The input for the choice of an endpoint, the `RequestFacts` of conditions. `exchange` counts from 1."""
+    """The input for the choice of an endpoint, the `RequestFacts` of conditions."""
 
-    def __init__(self, chat: Conversation, exchange: int = 1) -> None:
-        self.exchange = exchange
-        self._chat = chat
+    def __init__(self, chat: Conversation) -> None:
+        self.chat = chat
 
     @property
     def tokens(self) -> int:
         """The estimated number of tokens in the conversation."""
-        return self._chat.tokens
+        return self.chat.tokens
 
     @property
     def has_images(self) -> bool:
         """Whether the conversation has media, also in tool results."""
         return any(
             isinstance(block, Media) or (isinstance(block, ToolResponse) and _has_images(block))
-            for message in self._chat.messages
+            for message in self.chat.messages
             for block in message.blocks
         )
 
     @property
     def has_reasoning(self) -> bool:
         """Whether the options of the conversation request reasoning."""
-        return self._chat.options.reasoning is not None
+        return self.chat.options.reasoning is not None
+
+    def has_failed(self, count: int, command: str | None = None) -> bool:
+        """Return whether the last `count` tool calls failed; with a `command`, those whose command it matches.
+
+        Calls without an outcome of their own do not count: those that were denied, cancelled or interrupted.
+        """
+        failures = 0
+        for message in reversed(self.chat.messages):
+            for response in reversed(responses_of(message)):
+                state = state_of(response)
+                if state not in ("complete", "error") or response.hosted or response.synthetic:
+                    continue
+                if command is not None and not self._is_run_of(response, command):
+                    continue
+                failures += 1
+                if state == "complete" or failures == count:
+                    return state == "error"
+        return False
+
+    def _is_run_of(self, response: ToolResponse, command: str) -> bool:
+        interaction = self.chat.state.history.ledger.get(response.call_id)
+        return interaction is not None and _runs(interaction.call, command)
+
+
+def _runs(call: ToolCall, command: str) -> bool:
+    """Return whether a call runs a command that matches a pattern, as in permission rules: also as a part of it."""
+    from segue.runtime.tools.shell_commands import find_commands, list_forms, split_simple_commands
+
+    arguments = cast("dict[str, object]", call.arguments) if isinstance(call.arguments, dict) else {}
+    given = arguments.get("command", arguments.get("cmd", ""))
+    text = " ".join(map(str, cast("list[object]", given))) if isinstance(given, list) else str(given)
+    parts = split_simple_commands(text)
+    forms = (form.text for part in parts or () for form in list_forms(part))
+    rule = PermissionRule(SHELL_TOOLS[0], command)
+    return any(map(rule.matches_subject, (text, *forms, *(find_commands(text) if parts is None else ()))))
 
 
 def _has_images(response: ToolResponse) -> bool:
@@ -172,14 +216,17 @@ class Failover(Route):
 
 
 class RoutingRule(Struct, frozen=True):
-    """If `when` applies, one of these endpoints is used: the cheapest by known prices, else the first.
+    """If `when` applies, one of these endpoints is used: the cheapest by known prices, or the first.
 
-    `limit` is the number of tokens from which a conversation counts as long.
+    `limit` is the number of tokens from which a conversation counts as long, or of tool calls that failed in a row: of
+    those that run the `command`, a pattern as in permission rules, where it is given.
     """
 
-    when: Literal["long", "images", "otherwise"]
+    when: Literal["long", "images", "failed", "otherwise"]
     endpoints: tuple[Endpoint, ...]
     limit: int = 0
+    command: str | None = None
+    prefer: Preference = "cheapest"
 
     def matches(self, context: RouteContext) -> bool:
         match self.when:
@@ -187,6 +234,8 @@ class RoutingRule(Struct, frozen=True):
                 return Conditions(min_tokens=self.limit).match(context)
             case "images":
                 return Conditions(images=True).match(context)
+            case "failed":
+                return context.has_failed(self.limit, self.command)
             case "otherwise":
                 return True
 
@@ -194,32 +243,40 @@ class RoutingRule(Struct, frozen=True):
     def why(self) -> str:
         match self.when:
             case "long":
-                return f"the conversation has over {self.limit:,} tokens"
+                return f"the conversation has over {format_count(self.limit, 'token')}"
             case "images":
                 return "the conversation has images"
+            case "failed":
+                runs = f"{'run' if self.limit == 1 else 'runs'} of {self.command}"
+                what = "tool call" if self.limit == 1 else "tool calls"
+                return f"the last {self.limit:,} {what if self.command is None else runs} failed"
             case "otherwise":
                 return "no other rule applies"
 
 
-PriceLookup: TypeAlias = Callable[[Endpoint], float | None]
-"""The price of a token, in any unit; None if unknown."""
+RouteCost: TypeAlias = Callable[[Endpoint, Conversation], float | None]
+"""What the next requests of a conversation to an endpoint cost, in any unit; None if unknown."""
 
 
 class ByRule(Route):
-    """The first rule that applies decides, at each request; its other models are used if the cheapest fails."""
+    """The first rule that applies decides, at each request; its other models are used if the first one fails.
 
-    def __init__(self, rules: Sequence[RoutingRule], *, price: PriceLookup = lambda endpoint: None) -> None:
+    What a rule depends on is in the conversation, so that it decides in the same way when one is resumed.
+    """
+
+    def __init__(self, rules: Sequence[RoutingRule], *, cost: RouteCost = lambda endpoint, chat: None) -> None:
         super().__init__([endpoint for rule in rules for endpoint in rule.endpoints])
         self.rules = tuple(rules)
-        self._price = price
+        self._cost = cost
 
     def order(self, context: RouteContext) -> tuple[Sequence[Endpoint], str]:
         rule = next((rule for rule in self.rules if rule.matches(context)), self.rules[-1])
-        prices = [self._price(endpoint) for endpoint in rule.endpoints]
-        # Those without a known price come last.
-        costs = [math.inf if price is None else price for price in prices]
-        endpoints = [rule.endpoints[at] for at in sorted(range(len(costs)), key=costs.__getitem__)]
-        return endpoints, f"{rule.why}; cheapest" if len(prices) - prices.count(None) > 1 else rule.why
+        if rule.prefer == "first" or len(rule.endpoints) == 1:
+            return rule.endpoints, rule.why
+        costs = [self._cost(endpoint, context.chat) for endpoint in rule.endpoints]
+        by_name = dict(zip((endpoint.name for endpoint in rule.endpoints), costs, strict=True))
+        endpoints = sort_by_cost(rule.endpoints, context.tokens, lambda endpoint: by_name[endpoint.name])
+        return endpoints, f"{rule.why}; cheapest" if len(costs) - costs.count(None) > 1 else rule.why
 
     def for_subagent(self) -> ByRule:
         return self

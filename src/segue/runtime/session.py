@@ -20,12 +20,13 @@ from segue._check import check
 from segue._conversation import Conversation
 from segue._literals import Api
 from segue._rendered import Rendered
+from segue._switch_cost import SwitchCost
 from segue.bridge.providers import Endpoint
 from segue.bridge.upstream_body import keep_stateless, place_cache_fields
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.request import Options, Reply, Usage
 from segue.coerce import coerce_blocks
-from segue.errors import InputError, ProjectionError, ProviderError, RemoteProtocolError, SegueError
+from segue.errors import InputError, ProjectionError, ProviderError, RemoteProtocolError, SegueError, format_count
 from segue.runtime.conversation_log import ConversationLog
 from segue.runtime.events import (
     CallEnded,
@@ -92,7 +93,7 @@ class SessionServices(Struct, frozen=True, kw_only=True):
 
     `subagents` are those whose `tool` is in the toolbox, if any. `sizes` is what is known about the sizes of models.
     `record_changes` returns the recorder of changed files for a call, by its id and tool; the changes of a subagent are
-    those of the call that started it.
+    those of the call that started it. `switch_cost` predicts what a switch of the model costs, for its event.
     """
 
     client: ProviderClient
@@ -103,6 +104,7 @@ class SessionServices(Struct, frozen=True, kw_only=True):
     sizes: ModelLimits = msgspec.field(default_factory=ModelLimits)
     clock: Callable[[], float] = time.monotonic
     record_changes: Callable[[str, str], ChangeRecorder] | None = None
+    switch_cost: Callable[[Endpoint], SwitchCost | None] = lambda endpoint: None
 
 
 _DEFAULT_SETTINGS = SessionSettings()
@@ -219,7 +221,7 @@ class Session:
                 turns.paused.append(turns.last.text)
             else:
                 return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
-        count = "1 turn" if self.settings.limits.max_turns == 1 else f"{self.settings.limits.max_turns:,} turns"
+        count = format_count(self.settings.limits.max_turns, "turn")
         return "max-turns", f"stopped after {count}, the limit for one prompt; send another one to continue"
 
     async def run_turn(self) -> Turn:
@@ -239,7 +241,7 @@ class Session:
 
     def _describe_limit(self, reply: Reply) -> str:
         limit = self._sent_limit or (reply.usage.output if reply.usage is not None else 0)
-        return f"the output limit of {limit:,} tokens" if limit else "the output limit of the model"
+        return f"the output limit of {format_count(limit, 'token')}" if limit else "the output limit of the model"
 
     def cancel(self) -> None:
         """Cancel the exchange: the reply in flight is recorded as incomplete, and every call gets an outcome."""
@@ -313,11 +315,12 @@ class Session:
 
     def _pick_endpoint(self) -> Choice:
         """Pick the endpoint for the next request. A change is recorded and emitted."""
-        choice = self.route.choose(RouteContext(self.log.chat, self.exchanges))
+        choice = self.route.choose(RouteContext(self.log.chat))
         endpoint = choice.endpoint
         if endpoint != self._endpoint:
             if self._endpoint is not None:
-                self.emit(ModelSwitched(provider=endpoint.provider, model=endpoint.model, why=choice.why))
+                cost = self.services.switch_cost(endpoint) if self._task is None else None
+                self.emit(ModelSwitched(provider=endpoint.provider, model=endpoint.model, why=choice.why, cost=cost))
             self.log.switch(endpoint.api, endpoint.model, provider=endpoint.provider, emulated=endpoint.is_emulated)
             self._endpoint = endpoint
         return choice

@@ -20,6 +20,7 @@ class CacheRule(Struct, frozen=True):
     minimum: int = 0
     unit: int = 1
     seconds: float | None = None
+    longest: float | None = None
     marked: bool = False
 
     def round(self, tokens: int) -> int:

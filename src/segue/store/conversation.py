@@ -6,7 +6,8 @@ left pending. After a failed write the conversation in memory is discarded and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain
@@ -192,9 +193,18 @@ class StoredConversation:
     def add_assistant(self, text: str) -> None:
         self._record(lambda chat: chat.add_assistant(text))
 
-    def switch_cost(self, target: str, **more: Any) -> SwitchCost:
-        """Predict what a switch of the model costs, as `Conversation.switch_cost` does."""
-        return self.chat.switch_cost(target, **more)
+    @property
+    def ages(self) -> dict[str, float]:
+        """The seconds since the last reply of each `provider/model`, the newest last."""
+        now = time.time()
+        return {name: max(0.0, now - at / 1_000_000) for name, at in self.state.replied_at.items()}
+
+    def switch_cost(
+        self, target: str, *, current: str | None = None, ages: Mapping[str, float] | None = None, **more: Any
+    ) -> SwitchCost:
+        """Predict what a switch of the model costs, as `Conversation.switch_cost` does; by default with `ages`."""
+        known = self.ages if ages is None else dict(ages)
+        return self.chat.switch_cost(target, current=current or next(reversed(known), None), ages=known, **more)
 
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
         """Store a reply, and that its request was sent unless `mark_sent` has recorded that."""
@@ -473,8 +483,9 @@ class StoredConversation:
         claim = LeaseClaim(self._owner, self._ttl, is_held=self._has_lease)
         self._store.append(self.id, self._state.seq, events, lease=claim)
         self._has_lease = True
+        now = time.time_ns() // 1000
         for event in events:
-            self._state.track_event(event)
+            self._state.track_event(event, now)
             self._has_unsent_render = self._has_unsent_render and not isinstance(event, Sent)
 
     def _journal_events(self, journal: Sequence[Message | None], synthetic_calls: Sequence[str]) -> list[Event]:

@@ -69,15 +69,21 @@ class ReplayState(Struct):
     """The event number of the last request that was sent, 0 if a reply followed it."""
     sent_to: tuple[str, str | None] | None = None
     """Target and model of the last request that was sent."""
+    replied_at: dict[str, int] = {}
+    """When each `provider/model` replied with a usage, in microseconds since 1970; the newest last."""
 
-    def track_event(self, event: Event) -> None:
-        """Update everything except the messages for the next event."""
+    def track_event(self, event: Event, at: int) -> None:
+        """Update everything except the messages for the next event, which has this time."""
         self.seq += 1
         match event:
             case MessageAdded() | CallCompleted() | CallCancelled():
                 self._track_turn(event.message.turn_key)
                 if event.message.speaker == "ai":
                     self.unanswered_request = 0
+                if isinstance(event, MessageAdded) and event.usage is not None and self.provider is not None:
+                    name = f"{self.provider}/{self.model}"
+                    self.replied_at.pop(name, None)
+                    self.replied_at[name] = at
             case ResultRecorded() | ResultPublished():
                 self._track_result(event)
             case Rewound():
@@ -138,7 +144,7 @@ def replay_events(records: Iterable[StoredEvent]) -> ReplayState:
             remaining = iter(rest)
         if undone is None or record.seq not in undone:
             apply_event(record, state)
-        state.track_event(record.event)
+        state.track_event(record.event, record.at)
     return state
 
 

@@ -187,7 +187,7 @@ def _replay(
         written += _written_messages(event, state)
         if isinstance(event, Rewound):
             written = list(state.chat.messages)
-        state.track_event(event)
+        state.track_event(event, record.at)
     yield state.chat.messages, written
 
 
@@ -206,7 +206,7 @@ def _read_unchanged(
             written.append(message)
             open_ids.update(call.id for call in calls_of(message) if call.kind != "hosted" and not call.broken)
             open_ids.difference_update(response.call_id for response in responses_of(message))
-        state.track_event(event)
+        state.track_event(event, record.at)
     yield written, written
 
 

@@ -25,6 +25,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.compress.plan import MessageChange
 from segue.canonical.json import encode_json_text
+from segue.errors import format_count
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 SPEAKERS: dict[Speaker, str] = {"system": "System", "human": "User", "ai": "Assistant", "tool": "Tool"}
@@ -145,10 +146,6 @@ def _format_bytes(count: int) -> str:
             return f"{count} {unit}"
         count //= 1000
     return f"{count} MB"
-
-
-def format_count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_short(number: int) -> str:

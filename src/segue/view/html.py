@@ -28,6 +28,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.json import encode_json
 from segue.canonical.request import Tool
+from segue.errors import format_count
 from segue.view.format import (
     SPEAKERS,
     ResultIndex,
@@ -100,7 +101,7 @@ def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
             f"<li><code>{_escape(tool.name)}</code> {_escape(shorten(tool.description or '', 200))}</li>"
             for tool in tools
         )
-        count = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
+        count = f"{format_count(len(tools), 'tool')}"
         yield f'<details class="given"><summary>{count}</summary><ul>{rows}</ul></details>'
 
 

@@ -21,6 +21,7 @@ from segue.canonical.blocks import (
     responses_of,
     state_of,
 )
+from segue.errors import format_count
 from segue.store.base import StoredEvent
 from segue.store.events import (
     CallCancelled,
@@ -46,7 +47,6 @@ from segue.view.format import (
     SPEAKERS,
     STATES,
     format_arguments,
-    format_count,
     format_media,
     format_opaque,
     format_result,
@@ -136,7 +136,7 @@ def describe_event(event: Event) -> str:
         case CompressionApplied():
             kept = sum(stop - start for start, stop in event.kept)
             sizes = f"{format_count(kept, 'message')} kept, {len(event.replaced):,} new"
-            return f"compressed with {event.strategy} to {event.budget} tokens: {sizes}"
+            return f"compressed with {event.strategy} to {format_count(event.budget, 'token')}: {sizes}"
         case ResultPublished():
             return f"added {format_count(len(event.calls), 'result')} recorded earlier to the history"
         case CompressionUndone() | Rewound():

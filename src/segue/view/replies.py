@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message, calls_of, origins_of
 from segue.canonical.request import Usage, UsageSum
+from segue.errors import format_count
 from segue.store.base import StoredEvent
 from segue.store.events import Event, MessageAdded, Sent, Switched
-from segue.view.format import format_count, format_money
+from segue.view.format import format_money
 
 Cost: TypeAlias = Callable[[str, str, Usage], float | None]
 """Returns the dollars for the tokens of a provider's model; None if no price is known."""
@@ -39,7 +40,7 @@ class ReplyNote(Struct, frozen=True):
             return ""
         cached = f" ({self.usage.cache_read:,} cached)" if self.usage.cache_read else ""
         price = f" · {format_money(self.cost)}" if self.cost is not None else ""
-        return f"{self.usage.input:,} tokens in{cached}, {self.usage.output:,} out{price}"
+        return f"{format_count(self.usage.input, 'token')} in{cached}, {self.usage.output:,} out{price}"
 
 
 class ReplyNotes:

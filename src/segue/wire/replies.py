@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.error_kinds import OVERLOAD_CODES
+from segue.errors import format_count
 from segue.render.report import Report
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject, integer_or_none, object_or_none
@@ -89,7 +90,7 @@ def report_if_foreign_hosted(block: Block, api: str, report: Report) -> bool:
 def report_extra_choices(count: int, report: Report) -> None:
     """Report choices after the first, which are not returned."""
     if count > 0:
-        choices = "1 more choice" if count == 1 else f"{count} more choices"
+        choices = format_count(count, "more choice")
         report.add("dropped", f"{choices} dropped: only the first is returned", subject="choices")
 
 

@@ -31,7 +31,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.placeholders import REMOVED, format_note
 from segue.canonical.tokens import TokenCounter
-from segue.errors import InputError
+from segue.errors import InputError, format_count
 
 ChangeAction: TypeAlias = Literal["shortened", "dropped", "summarised"]
 Edit: TypeAlias = tuple[ToolResponse, ToolResponse]
@@ -48,7 +48,7 @@ class MessageChange(msgspec.Struct, frozen=True):
     calls: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"message {self.index + 1:,} was {self.action}: {self.before:,} → {self.after:,} tokens"
+        return f"message {self.index + 1:,} was {self.action}: {self.before:,} → {format_count(self.after, 'token')}"
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -293,8 +293,8 @@ class Plan:
         """Describe what may not be changed, for the user. `fixed` are the tokens of system text and tools."""
         pinned = sum(message.pinned for message in self.original)
         parts = [(pinned, "pinned message"), (len(self.open_calls), "pending call")]
-        described = [f"{number} {name}{'' if number == 1 else 's'}" for number, name in parts if number]
-        return ", ".join([*described, *([f"{fixed:,} tokens of system text and tools"] if fixed else [])])
+        described = [format_count(number, name) for number, name in parts if number]
+        return ", ".join([*described, *([f"{format_count(fixed, 'token')} of system text and tools"] if fixed else [])])
 
 
 def find_root(parents: list[int], index: int) -> int:

@@ -7,9 +7,9 @@ message, denies it. A line that starts with a slash is a command, never an answe
 from __future__ import annotations
 
 from segue.cli.chat_ui.styles import Row, StyledText, display_width, wrap
+from segue.errors import format_count
 from segue.runtime.permissions import PermissionMode
 from segue.runtime.tool_types import AllowRules, ApprovalDecision, ApprovalRequest, Denial
-from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
 
 _MAX_LINES = 400

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
+from segue.errors import format_count
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, Outcome
 from segue.view.fit import shorten_paths
-from segue.view.format import format_count, format_duration
+from segue.view.format import format_duration
 from segue.view.sanitize import sanitize, sanitize_line
 
 _MARKS: dict[str, tuple[str, str]] = {
@@ -165,7 +166,7 @@ def _format_state(call: _Call, now: float) -> str:
     if call.ended.outcome == "complete" and lines > 1:
         parts.append(format_count(lines, "line"))
     parts.append(format_duration(call.ended.seconds) if call.started is not None else "")
-    parts.append(f"{call.ended.cut:,} characters truncated" if call.ended.cut else "")
+    parts.append(f"{format_count(call.ended.cut, 'character')} truncated" if call.ended.cut else "")
     return ", ".join(filter(None, parts))
 
 

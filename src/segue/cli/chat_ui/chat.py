@@ -23,12 +23,10 @@ from segue.cli.chat_ui.approvals import MODE_LABELS, format_decision, parse_answ
 from segue.cli.chat_ui.event_view import format_recap
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals, format_footer
-from segue.errors import SegueError
+from segue.errors import SegueError, format_count
 from segue.runtime.permissions import PermissionMode, Permissions
-from segue.runtime.routing import RouteContext
 from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Denial
 from segue.view.fit import shorten_paths
-from segue.view.format import format_count
 from segue.view.sanitize import sanitize, sanitize_line
 
 if TYPE_CHECKING:
@@ -79,7 +77,7 @@ class Chat:
     @property
     def endpoint(self) -> Endpoint:
         """The endpoint of the next request, as far as it is known before the request."""
-        return self.session.route.choose(RouteContext(self.session.log.chat)).endpoint
+        return self.agent.next_endpoint
 
     @property
     def is_busy(self) -> bool:
@@ -165,7 +163,8 @@ class Chat:
         from importlib.metadata import version
 
         agent = self.agent
-        head: Row = [("class:bold", f"segue {version('segue')}"), ("class:name", f"  {sanitize_line(agent.model)}")]
+        name = sanitize_line(self.endpoint.name)
+        head: Row = [("class:bold", f"segue {version('segue')}"), ("class:name", f"  {name}")]
         room = self.width - display_width(head) - 2
         reason = shorten_paths(sanitize_line(agent.model_reason), room)
         fits = display_width(reason) <= room

@@ -19,8 +19,8 @@ from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import Row, format_help, format_table, truncate, wrap
 from segue.cli.chat_ui.usage import cache_hit_percent
 from segue.cli.prompt_files import list_prompt_files
-from segue.errors import InputError, SegueError
-from segue.view.format import format_count, format_money, format_short
+from segue.errors import InputError, SegueError, format_count
+from segue.view.format import format_money, format_short
 from segue.view.sanitize import sanitize, sanitize_line
 
 if TYPE_CHECKING:
@@ -127,7 +127,9 @@ async def _context(chat: Chat, arguments: str) -> None:
     for file in agent.context.files:
         used = "used in part" if file.is_cut else "used"
         state = (
-            f"{len(file.text.encode()):,} bytes, {used}" if file.is_trusted else "not used, the folder is not trusted"
+            f"{format_count(len(file.text.encode()), 'byte')}, {used}"
+            if file.is_trusted
+            else "not used, the folder is not trusted"
         )
         rows.append(("instructions", f"{sanitize_line(os.path.relpath(file.path, chat.folder))}: {state}"))
     chat.print_rows([[], *format_table(rows, ("class:dim", ""), chat.width), []])

@@ -8,9 +8,8 @@ from segue.canonical.blocks import calls_of
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import truncate
 from segue.cli.undo import format_undo
-from segue.errors import InputError
+from segue.errors import InputError, format_count
 from segue.runtime.tool_types import ApprovalRequest
-from segue.view.format import format_count
 from segue.view.sanitize import sanitize_line
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from segue._conversation import Conversation
 from segue.bridge.summary import Summary, describe_messages
 from segue.canonical.tokens import estimate_settings
-from segue.errors import InputError
+from segue.errors import InputError, format_count
 from segue.runtime.events import Event, ReplyReceived
-from segue.view.format import format_count
 
 if TYPE_CHECKING:
     from segue.canonical.blocks import Message

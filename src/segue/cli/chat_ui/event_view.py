@@ -12,6 +12,7 @@ from segue.cli.chat_ui.calls import CallList
 from segue.cli.chat_ui.formatter import MarkdownFormatter, PlainFormatter
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.cli.project_context import is_context_note
+from segue.errors import format_count
 from segue.runtime.events import (
     ApprovalRequested,
     CallEnded,
@@ -31,7 +32,7 @@ from segue.runtime.events import (
     StreamBroken,
     TextDelta,
 )
-from segue.view.format import format_arguments, format_count, format_duration, format_state, index_results
+from segue.view.format import format_arguments, format_duration, format_state, index_results
 from segue.view.sanitize import sanitize, sanitize_line
 
 _USER_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
@@ -146,7 +147,8 @@ class EventView:
                 # The command that chose it said so.
                 pass
             case ModelSwitched():
-                self._print_line(f"→ switched to {_model_name(event)} ({event.why})", "class:mark")
+                cost = f"; {event.cost.brief}" if event.cost is not None else ""
+                self._print_line(f"→ switched to {_model_name(event)} ({event.why}{cost})", "class:mark")
             case StreamBroken():
                 self._end_text()
                 next_step = "retrying" if event.will_retry else "giving up"
@@ -159,7 +161,8 @@ class EventView:
                 if event.why:
                     self._print_line(event.why, "class:warn")
                 self._print_line(
-                    f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens", "class:dim"
+                    f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens",
+                    "class:dim",
                 )
 
     def _on_task_event(self, event: Event) -> None:

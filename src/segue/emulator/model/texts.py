@@ -13,6 +13,7 @@ from segue.emulator.model.exchange import Exchange, format_result, is_failure
 from segue.emulator.model.file_tools import CHANGING_ROLES, FileTools, needs_change, split_attachment
 from segue.emulator.model.prompt_values import tokenize
 from segue.emulator.steps import CallStep
+from segue.errors import format_count
 
 BEFORE_CALLS = ("", "Let me look.", "One moment, I will check.", "")
 NO_TOOL_THOUGHTS = ("I can say this without looking anything up.", "This needs words only.")
@@ -184,7 +185,7 @@ def _first_lines(text: str) -> str:
             break
         kept.append(line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…")
     left = len(lines) - len(kept)
-    return "\n".join([*kept, f"… and {left:,} more line{'s' if left > 1 else ''}"] if left else kept)
+    return "\n".join([*kept, f"… and {format_count(left, 'more line')}"] if left else kept)
 
 
 def _shorten(text: str, longest: int = _MAX_LENGTH) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from segue.canonical.blocks import Media, Text
 from segue.canonical.json import replace_surrogates
+from segue.errors import format_count
 from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, open_file, open_folder, resolve
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Result, Tool, ToolError
 from segue.runtime.tools.text_encoding import decode, describe_binary, format_size, image_mime
@@ -45,7 +46,7 @@ def _run_read(arguments: Arguments, context: Context) -> Result | str:
         return f"{place.display} is empty"
     start, count = arguments.get("start_line", 1), arguments.get("lines", _DEFAULT_LINES)
     if start > len(lines):
-        raise ToolError(f"{place.display} has {len(lines):,} lines; line {start:,} is past its end")
+        raise ToolError(f"{place.display} has {format_count(len(lines), 'line')}; line {start:,} is past its end")
     part = lines[start - 1 : start - 1 + count]
     notes = [note for note in (decoded.note,) if note]
     if len(part) < len(lines):
@@ -59,7 +60,7 @@ def _format_lines(lines: list[str], start: int, arguments: Arguments, notes: lis
     shown = [line.rstrip("\r\n") for line in lines]
     if cut := sum(len(line) > _MAX_WIDTH for line in shown):
         shown = [line if len(line) <= _MAX_WIDTH else f"{line[:_MAX_WIDTH]}…" for line in shown]
-        notes.append(f"{cut:,} lines are longer than {_MAX_WIDTH:,} characters and were cut")
+        notes.append(f"lines longer than {_MAX_WIDTH:,} characters that were cut: {cut:,}")
     if arguments.get("numbered", True):
         width = len(str(start + len(shown) - 1))
         shown = [f"{number:>{width}}\t{line}" for number, line in enumerate(shown, start)]

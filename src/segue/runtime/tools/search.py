@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from segue.canonical.json import replace_surrogates
+from segue.errors import format_count
 from segue.runtime.patterns import Pattern, path_pattern
 from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, open_file, resolve
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Tool, ToolError
@@ -225,7 +226,7 @@ def _search_tree(
 
 
 def _format_file_count(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
+    return format_count(count, "file")
 
 
 def grep(is_denied: _IsDenied = lambda path: False) -> Tool:

@@ -6,6 +6,8 @@ import codecs
 
 from msgspec import Struct
 
+from segue.errors import format_count
+
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -83,5 +85,5 @@ def image_mime(data: bytes) -> str | None:
 
 def format_size(size: int) -> str:
     if size < 10_000:
-        return f"{size:,} bytes"
+        return format_count(size, "byte")
     return f"{size / 1000:,.0f} kB" if size < 10_000_000 else f"{size / 1_000_000:,.0f} MB"

@@ -6,6 +6,7 @@ conversation still has its list.
 
 from __future__ import annotations
 
+from segue.errors import format_count
 from segue.runtime.tool_types import Arguments, Context, Tool
 
 _MARKS = {"open": " ", "doing": ">", "done": "x"}
@@ -23,7 +24,7 @@ def _run(arguments: Arguments, context: Context) -> str:
 def _summarize(arguments: Arguments) -> str:
     items = arguments.get("items") or ()
     doing = next((item["text"] for item in items if item.get("state") == "doing"), "")
-    return doing or f"{len(items)} items"
+    return doing or format_count(len(items), "item")
 
 
 def todo() -> Tool:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
+from segue.errors import format_count
 from segue.runtime.sandbox import ResolvedPath, check_access, make_approval_request, replace_file, resolve
 from segue.runtime.tool_types import ApprovalRequest, Arguments, Context, Tool, ToolError
 from segue.runtime.tools.read import read_bytes
@@ -32,7 +33,7 @@ def _format_diff(place: ResolvedPath, before: str, after: str) -> str:
     if not lines and before != after:
         return "only line ends change"
     if len(lines) > _DIFF_LINES:
-        lines = [*lines[:_DIFF_LINES], f"… and {len(lines) - _DIFF_LINES:,} lines more"]
+        lines = [*lines[:_DIFF_LINES], f"… and {format_count(len(lines) - _DIFF_LINES, 'line')} more"]
     return "\n".join(lines)
 
 
@@ -63,7 +64,7 @@ def _run_write(arguments: Arguments, context: Context) -> str:
     data = _encode_content(content)
     new = replace_file(place, data, context)
     count = content.count("\n") + bool(content and not content.endswith("\n"))
-    lines = "1 line" if count == 1 else f"{count:,} lines"
+    lines = format_count(count, "line")
     return f"{'created' if new else 'replaced'} {place.display}: {lines}, {format_size(len(data))}"
 
 
@@ -187,7 +188,7 @@ def _run_edit(arguments: Arguments, context: Context) -> str:
     replace_file(place, data, context)
     first = _find_lines(decoded.text, arguments["old_string"])
     where = f" at line {first[0]}" if count == 1 and first else ""
-    return f"edited {place.display}{where}: {count:,} {'place' if count == 1 else 'places'}, {format_size(len(data))}"
+    return f"edited {place.display}{where}: {format_count(count, 'place')}, {format_size(len(data))}"
 
 
 def _edit_approval(arguments: Arguments, folder: Path) -> ApprovalRequest:

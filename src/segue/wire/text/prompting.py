@@ -24,6 +24,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Request, ToolChoice
+from segue.errors import format_count
 from segue.render.constraints import Constraints
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -91,7 +92,7 @@ def _render_declarations(transcript: Transcript, text_format: TextFormat, names:
             )
     if not tools:
         return ""
-    count = "1 tool" if len(tools) == 1 else f"{len(tools)} tools"
+    count = format_count(len(tools), "tool")
     report.add(
         "tools",
         f"{count} declared in the system text, in the {text_format.name} format",
