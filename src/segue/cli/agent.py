@@ -41,6 +41,7 @@ from segue.runtime.scheduler import Limits
 from segue.runtime.session import EventListener, Session, SessionServices, SessionSettings
 from segue.runtime.subagents import Subagents
 from segue.runtime.tool_types import Approver
+from segue.runtime.tools.switch_model import find_requested
 from segue.store.conversation import StoredConversation
 from segue.store.events import Switched
 
@@ -154,7 +155,7 @@ class Agent:
         self.tools = AgentTools(self.providers, self._options)
         self._stack.push_async_callback(self.tools.close)
         self._subagents = Subagents(self.endpoint)
-        self.toolbox = await self.tools.build_toolbox(Path.cwd(), self._subagents.tool)
+        self.toolbox = await self.tools.build_toolbox(Path.cwd(), self._subagents)
         # Before a conversation is stored.
         self.toolbox.validate_rules()
         self._take_first_context(git_state=not continues)
@@ -172,7 +173,8 @@ class Agent:
             self._resume_model(log)
             self.session = self._build_session(log)
             if isinstance(self.route, ByRule):
-                self.model_reason = f"by rules: {self.route.choose(RouteContext(log.chat)).why}"
+                emulated = "emulated; " if self.is_emulated else ""
+                self.model_reason = f"{emulated}by rules: {self.route.choose(RouteContext(log.chat)).why}"
         except BaseException:
             log.close()
             self.discard_if_empty(log)
@@ -316,14 +318,14 @@ class Agent:
     def _build_route(self, log: ConversationLog | None = None) -> Route:
         """Return the route; where no model can be used, it is the last one of the conversation."""
         settings, given = self.providers.config.settings, self._options.models
-        if settings.strategy == "rules" and not given and not self._options.emulated:
-            return ByRule([self._build_rule(rule) for rule in settings.rules], cost=self.requests_cost)
         choice = choose_models(self.providers, given, emulated=self._options.emulated, required=False)
         if choice.is_emulated:
             from segue.emulator.models import EmulatedModels
 
             self._emulated = EmulatedModels()
             self._stack.callback(self._emulated.close)
+        if settings.strategy == "rules" and not given:
+            return ByRule([self._build_rule(rule) for rule in settings.rules], cost=self.requests_cost)
         if not choice.names:
             last = log.state if isinstance(log, StoredConversation) else None
             if last is None or last.provider is None or last.model is None:
@@ -346,6 +348,12 @@ class Agent:
         if state.provider is None or state.model is None:
             return
         name = f"{state.provider}/{state.model}"
+        if (requested := find_requested(log.messages)) is not None:
+            # It is in the history, so that it holds where the route is by rules, too.
+            with suppress(SegueError):
+                if self.endpoint(requested.model).name == name or not requested.has_reply:
+                    self.route = self._make_route((requested.model,), f"requested by the model: {requested.reason}")
+                    return
         if not isinstance(self.route, Fixed | Failover) or name == self.route.endpoints[0].name:
             return
         others = [endpoint.name for endpoint in self.route.endpoints]

@@ -18,6 +18,7 @@ from segue.errors import InputError
 
 if TYPE_CHECKING:
     from segue.runtime.mcp import McpServers
+    from segue.runtime.subagents import Subagents
     from segue.runtime.tool_types import Tool
     from segue.runtime.toolbox import Toolbox, ToolSource
     from segue.runtime.tools.shell_sandbox import ShellSandbox
@@ -41,11 +42,8 @@ class AgentTools:
         """The sandbox of shell commands, or the reason why there is none."""
         self._temporary: Path | None = None
 
-    async def build_toolbox(self, folder: Path, task: Tool) -> Toolbox:
-        """Return the tools for this folder, with the permission rules of configuration and flags.
-
-        `task` is the tool that starts subagents.
-        """
+    async def build_toolbox(self, folder: Path, subagents: Subagents) -> Toolbox:
+        """Return the tools for this folder, with the permission rules of configuration and flags."""
         from segue.runtime.environ import child_environment
         from segue.runtime.function_tools import load_functions
         from segue.runtime.permissions import Permissions
@@ -61,7 +59,9 @@ class AgentTools:
         sandbox = None if isinstance(self.sandbox, str) else self.sandbox
         standard = standard_tools(environment=environment, sandbox=sandbox)
         standard += [tool for file in self._function_files for tool in load_functions(Path(file))]
-        standard.append(task)
+        standard.append(subagents.tool)
+        if (models := self._find_switch_models()) is not None:
+            standard.append(subagents.make_switch_tool(models))
         sources = await self._start_servers(folder)
         limit = self._settings.max_declared or MAX_DECLARED
         toolbox = Toolbox(
@@ -73,6 +73,14 @@ class AgentTools:
             secrets=lambda: self._providers.stored_keys.revealed,
         )
         return toolbox if self._names is None else toolbox.only(self._names)
+
+    def _find_switch_models(self) -> Sequence[str] | None:
+        """Return the models that a rule names for `switch_model`; None without a rule for it: then there is no tool."""
+        from segue.runtime.permission_rules import parse_rule
+        from segue.runtime.tools.switch_model import SWITCH_MODEL
+
+        rules = [rule for rule in map(parse_rule, (*self._allow, *self._settings.ask)) if rule.tool == SWITCH_MODEL]
+        return list(dict.fromkeys(rule.pattern for rule in rules if rule.pattern)) if rules else None
 
     async def _find_sandbox(self, folder: Path) -> ShellSandbox | str:
         from segue.runtime.tools.shell_sandbox import find_sandbox

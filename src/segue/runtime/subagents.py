@@ -1,21 +1,25 @@
 """Subagents: a call of the tool `task` runs a `Session` with its own history, scheduler and tools.
 
 The events of a subagent have the id of the `task` call, its answer is the result of that call, and cancelling the call
-cancels it.
+cancels it. The tool `switch_model` uses another model for the session itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.runtime.events import ExchangeEnded
 from segue.runtime.routing import Fixed, Route
-from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Context, Result, ToolError
+from segue.runtime.tool_types import ApprovalRequest, ApprovalScope, Context, Result, Tool, ToolError
 from segue.runtime.toolbox import Toolbox
+from segue.runtime.tools.switch_model import SWITCH_MODEL, switch_model
 from segue.runtime.tools.task import SubagentTask, task
+
+if TYPE_CHECKING:
+    from segue.runtime.session import SessionServices
 
 ModelResolver: TypeAlias = Callable[[str], Endpoint]
 """Resolves a name `provider/model`; raises `InputError` if there is no such model."""
@@ -35,6 +39,9 @@ class _ParentSession(Protocol):
     def route(self) -> Route: ...
     @property
     def toolbox(self) -> Toolbox: ...
+    @property
+    def services(self) -> SessionServices: ...
+    def switch(self, endpoint: Endpoint, why: str = "chosen") -> None: ...
     async def run_subagent(
         self, prompt: str, *, title: str, route: Route, toolbox: Toolbox, task: str
     ) -> ExchangeEnded: ...
@@ -60,6 +67,29 @@ class Subagents:
             "task", endpoint.name, title, needed=needed, aliases=(model,), changes=False, scopes=scopes
         )
 
+    def make_switch_tool(self, models: Sequence[str]) -> Tool:
+        """Return the tool by which the model switches to another one, of which these are named to it."""
+        return switch_model(self._switch, self._request_switch, models)
+
+    def _request_switch(self, model: str) -> ApprovalRequest:
+        endpoint = self._find_endpoint(model)
+        cost = self.parent.services.switch_cost(endpoint)
+        return ApprovalRequest(
+            SWITCH_MODEL,
+            endpoint.name,
+            f"switch to {endpoint.name} at {endpoint.base_url}",
+            str(cost or ""),
+            aliases=(model,),
+            changes=False,
+        )
+
+    def _switch(self, model: str, reason: str) -> str:
+        endpoint = self._find_endpoint(model)
+        if endpoint.lacks_key:
+            raise ToolError(f"there is no key for {endpoint.name}; this model continues")
+        self.parent.switch(endpoint, f"requested by the model: {reason}")
+        return f"{endpoint.name} continues with the next reply"
+
     def _find_endpoint(self, model: str) -> Endpoint:
         try:
             return self._models(model)
@@ -76,7 +106,7 @@ class Subagents:
 
     async def spawn(self, task: SubagentTask, context: Context) -> Result:
         """Run a subagent and return its answer."""
-        toolbox = self.parent.toolbox.without("task")
+        toolbox = self.parent.toolbox.without("task", SWITCH_MODEL)
         if task.tools is not None:
             unknown = [name for name in task.tools if toolbox.find(name) is None]
             if unknown:

@@ -13,6 +13,7 @@ from segue.runtime.tools.read import list_dir, read_file
 from segue.runtime.tools.search import glob, grep
 from segue.runtime.tools.shell import shell
 from segue.runtime.tools.shell_sandbox import ShellSandbox
+from segue.runtime.tools.switch_model import SWITCH_MODEL
 from segue.runtime.tools.task import Spawn, SubagentTask, task
 from segue.runtime.tools.todo import todo
 from segue.runtime.tools.write import edit_file, write_file
@@ -53,9 +54,9 @@ def standard_tools(
 
 @cache
 def standard_names() -> frozenset[str]:
-    """Return the names of all built-in tools, `task` included."""
+    """Return the names of all built-in tools, also of those that not every session has."""
 
     async def never(_order: SubagentTask, _context: Context) -> Result:
         raise NotImplementedError
 
-    return frozenset(tool.name for tool in standard_tools(spawn=never))
+    return frozenset({tool.name for tool in standard_tools(spawn=never)} | {SWITCH_MODEL})
