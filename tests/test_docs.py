@@ -173,12 +173,12 @@ def test_tool_calls_page_lists_every_text_format():
 
 
 def test_permissions_page_lists_every_tool():
-    from segue.runtime import standard_tools
+    from segue.runtime.tools import standard_names
 
     table = (ROOT / "docs/permissions.md").read_text().partition("## Rules")[0]
     rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert sorted(listed) == sorted([*(tool.name for tool in standard_tools()), "task"])
+    assert sorted(listed) == sorted(standard_names())
 
 
 def test_configuration_page_lists_every_provider():

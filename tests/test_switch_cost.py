@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue._switch_cost import Prompt, SwitchCost, cost_by_table, predict
+from segue._switch_cost import Prompt, SwitchCost, cost_by_table, predict, predict_requests
 from segue.canonical.request import Usage
 from segue.specs.caches import find_cache_rule
 from segue.specs.prices import find_model
@@ -59,6 +59,29 @@ def test_first_request_writes_all_and_later_ones_read_all(source: str, target: s
         assert (found.turns - 1) * (stay - later) < go - stay <= found.turns * (stay - later) + 1e-12
     else:
         assert found.turns is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "age", "stays"),
+    [
+        ("anthropic/claude-sonnet-5", "moonshot/kimi-k2.6", 10, True),
+        ("anthropic/claude-sonnet-5", "moonshot/kimi-k2.6", 301, False),
+        ("anthropic/claude-opus-5", "anthropic/claude-sonnet-5", 10, False),
+        ("deepseek/deepseek-flash", "gemini/gemini-3-flash-preview", 7_000, True),
+    ],
+)
+def test_ten_requests_to_a_warm_cache_or_to_another_model(source: str, target: str, age: float, *, stays: bool) -> None:
+    """Leaving a warm cache has to pay within them."""
+    here = predict_requests(prompt(source, last=CACHED, age=age), cost_by_table, output=0, count=10)
+    there = predict_requests(prompt(target), cost_by_table, output=0, count=10)
+    assert here is not None
+    assert there is not None
+    assert (here < there) is stays
+    found = switch(source, target, age)
+    assert found.now is not None
+    assert found.saving is not None
+    if age < 300:
+        assert there - here == pytest.approx(found.now - 9 * found.saving, abs=1e-4)
 
 
 def test_pays_after_seven_requests() -> None:

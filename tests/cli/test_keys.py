@@ -34,7 +34,7 @@ def test_add_list_and_revoke(project: Project) -> None:
     assert other["key"] not in ("", key)
     ada, bob = project.run("keys", "client", "list").lines
     assert ada == "ada"
-    assert bob.startswith("bob: 60 requests a minute, 9000 tokens a minute, 2 at once, expires 20")
+    assert bob.startswith("bob: 60 requests a minute, 9,000 tokens a minute, 2 at once, expires 20")
     assert bob.endswith(" UTC, models claude-* x")
     rows = project.run("keys", "client", "list", "--json").json
     assert all("hash" not in row for row in rows)

@@ -77,7 +77,7 @@ def test_the_rows_of_a_written_folder_are_checked_without_its_reports(tmp_path):
     run("corpus", "convert", str(tmp_path / "in"), "--to", "template", "--out", str(tmp_path / "out"))
     assert rejects_of(tmp_path / "out")
     checked = run("corpus", "check", str(tmp_path / "out"))
-    assert (checked.code, checked.err) == (0, "segue: 1 rows of 1 files: 0 errors, 0 warnings\n")
+    assert (checked.code, checked.err) == (0, "segue: 1 row of 1 file: 0 errors, 0 warnings\n")
 
 
 def test_a_second_run_continues_and_reads_nothing_again(tmp_path):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from segue._conversation import Conversation
 from segue.bridge.failover import FAILOVER_CAUSES
 from segue.bridge.providers import Endpoint
-from segue.canonical.blocks import Media, calls_of
+from segue.canonical.blocks import Media, ToolCall, calls_of
 from segue.errors import InputError, ProviderError
 from segue.runtime.events import CallEnded, ReplyReceived
 from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, RouteContext, RoutingRule
@@ -142,6 +144,90 @@ def test_rules_decide_by_length_pictures_and_price() -> None:
         .endpoint
         is C
     )
+
+
+# A command of each call, and how it ended.
+Runs = Sequence[tuple[str, str]]
+
+
+def talk(runs: Runs) -> Conversation:
+    chat = Conversation()
+    for number, (command, outcome) in enumerate(runs):
+        chat.add_user(f"Number {number}.")
+        chat.add_blocks(ToolCall("shell", {"command": command}))
+        if outcome in ("fails", "succeeds"):
+            chat.add_result(chat.pending[0], "done", error=outcome == "fails")
+        elif outcome == "cancelled":
+            chat.cancel(chat.pending[0])
+    return chat
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([("pytest -q", "fails")], False),
+        ([("pytest -q", "fails"), ("pytest", "fails")], True),
+        ([("pytest -q", "fails"), ("pytest", "fails"), ("pytest", "succeeds")], False),
+        ([("pytest -q", "succeeds"), ("pytest", "fails"), ("pytest", "fails")], True),
+        ([("pytest -q", "fails"), ("ls", "succeeds"), ("pytest", "fails")], True),
+        ([("pytest -q", "fails"), ("ls", "fails")], False),
+        ([("pytest -q", "fails"), ("pytest", "cancelled"), ("pytest", "fails")], True),
+        ([("cd a && pytest -q", "fails"), ("timeout 60 pytest 2>&1 | tail", "fails")], True),
+        ([("cat pytest", "fails"), ("echo pytest -q", "fails")], False),
+        ([("pytest -q", "fails"), ("pytest", "open")], False),
+    ],
+)
+def test_runs_of_a_command_in_a_row(runs: Runs, expected: bool) -> None:
+    rules = [RoutingRule("failed", (B,), limit=2, command="pytest *"), RoutingRule("otherwise", (A,))]
+    for chat in (talk(runs), Conversation.load(talk(runs).dump())):
+        choice = ByRule(rules).choose(RouteContext(chat))
+        assert choice.endpoint is (B if expected else A)
+        assert "the last 2 runs of pytest * failed" in choice.why or not expected
+
+
+def test_any_calls_in_a_row() -> None:
+    rules = [RoutingRule("failed", (B,), limit=2), RoutingRule("otherwise", (A,))]
+    runs = [("ls", "fails"), ("pytest", "fails"), ("cat x", "succeeds")]
+    chosen = [ByRule(rules).choose(RouteContext(talk(runs[:count]))).endpoint for count in range(4)]
+    assert chosen == [A, A, B, A]
+
+
+@pytest.mark.parametrize("apis", [("anthropic", "openai-responses"), ("gemini", "kimi"), ("openai-chat", "bedrock")])
+def test_switch_with_parallel_calls_that_failed(apis: tuple[str, str], tmp_path: Path) -> None:
+    """The calls of one reply fail, another model goes on, one succeeds, and the first one ends: no body is refused."""
+    fail = 'call fail {"words": "a"}\ncall fail {"words": "b"}\n---\nsay Back again.'
+    repair = 'call echo {"words": "c"}\ncall echo {"words": "d"}\n---\nsay Never.'
+
+    def route(endpoints: Sequence[Endpoint]) -> ByRule:
+        first, second = endpoints
+        return ByRule([RoutingRule("failed", (second,), limit=2), RoutingRule("otherwise", (first,))])
+
+    async def play() -> None:
+        async with open_harness(dict(zip(apis, (fail, repair), strict=True)), tmp_path, route=route) as harness:
+            ended = await harness.session.ask("Do it.")
+            assert ended.text == "Back again."
+            assert [event.provider for event in harness.events_of(ReplyReceived)] == [*apis, apis[0]]
+            assert harness.results == ["no a", "no b", "heard c", "heard d"]
+            assert harness.rejections == []
+
+    asyncio.run(play())
+
+
+def test_cheapest_that_can_serve() -> None:
+    small, keyless = (structs.replace(A, **change) for change in ({"context": 10}, {"variables": ("KEY",)}))
+    ends = [structs.replace(end, provider=name) for end, name in ((small, "d"), (keyless, "e"), (A, "a"), (B, "b"))]
+    chat = Conversation()
+    chat.add_user("word " * 100)
+    price = {"d": 1.0, "e": 1.0, "a": 3.0, "b": 2.0}
+
+    def order(**known: float) -> str:
+        route = ByRule([RoutingRule("otherwise", tuple(ends))], cost=lambda end, chat: known.get(end.provider))
+        return "".join(end.provider for end in route.order(RouteContext(chat))[0])
+
+    assert order(**price) == "bade"
+    assert order(a=3.0) == "abde", "those without a price come last"
+    first = ByRule([RoutingRule("otherwise", tuple(ends), prefer="first")], cost=lambda end, chat: 1.0)
+    assert first.order(RouteContext(chat))[0] == tuple(ends)
 
 
 CHAOS = ["rate-limit=0.15", "overloaded=0.15", "reset=0.15", "reset-in-stream=0.15", "server-error=0.1"]

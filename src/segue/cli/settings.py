@@ -5,7 +5,7 @@ strategy = "failover"                      # or fixed, round-robin, rules
 store = "~/chats.db"
 compress = "dense"
 
-[[rules]]
+[[rules]]                                  # or images, failed, otherwise
 when = "long"
 tokens = 100_000
 model = "gemini/gemini-2.5-pro"

@@ -136,7 +136,7 @@ def describe_event(event: Event) -> str:
         case CompressionApplied():
             kept = sum(stop - start for start, stop in event.kept)
             sizes = f"{format_count(kept, 'message')} kept, {len(event.replaced):,} new"
-            return f"compressed with {event.strategy} to {format_count(event.budget, 'token')}: {sizes}"
+            return f"compressed with {event.strategy} to {event.budget} tokens: {sizes}"
         case ResultPublished():
             return f"added {format_count(len(event.calls), 'result')} recorded earlier to the history"
         case CompressionUndone() | Rewound():
