@@ -189,6 +189,7 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "model": "name or pattern of the client's model",
             "name": "in logs, metrics and totals; if left out, the pattern",
             "balance": "which target comes first",
+            "prefer": "the `first` target, or the `cheapest` for the conversation, the caches of its targets counted",
             "caller": "the client's dialect of Chat Completions",
             "cache": "mark what providers can cache; `keep`: only what the client marks",
             "token_counting": "token counts: estimated, or by the provider",

@@ -148,7 +148,7 @@ def predict_requests(prompt: Prompt, cost_of: CostOf, *, output: int, count: int
     cached, _ = prompt.find_cached()
     costs = [
         cost_of(prompt.provider, prompt.model, prompt.usage(part, output))
-        for part in (cached, _round(prompt, prompt.tokens))
+        for part in (cached, _round(prompt, prompt.tokens) or cached)
     ]
     return None if costs[0] is None or costs[1] is None else costs[0] + (count - 1) * costs[1]
 

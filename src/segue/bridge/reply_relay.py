@@ -11,6 +11,7 @@ from collections.abc import Hashable, Mapping
 from functools import cached_property
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from segue._convert import DecodedBody
 from segue._stream import ReplyStream
@@ -126,6 +127,11 @@ class ReplyRelay(Relay):
         return self._opening
 
     @property
+    def size(self) -> int:
+        """The size of the caller's body in bytes, with what it refers to."""
+        return len(self._given)
+
+    @property
     def finish(self) -> Finish | None:
         reply = self._attempt.reply if self._attempt is not None else None
         return reply.finish if reply is not None else None
@@ -149,6 +155,9 @@ class ReplyRelay(Relay):
     @cached_property
     def _selection(self) -> TargetSequence:
         """The choice among the targets, which are known when the first request is sent."""
+        if self._route.order is not None:
+            self._targets = tuple(self._route.order(self._targets, self.opening, self.size))
+            self.route = replace(self._route, targets=self._targets)
         return TargetSequence(self._targets, self._settings.pauses)
 
     # ------------------------------------------------------------------------------------------------------ the request

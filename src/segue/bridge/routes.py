@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from segue.bridge.api_paths import ApiPath
+from segue.bridge.failover import Preference
 from segue.bridge.listings import ModelEntry
 from segue.bridge.providers import Endpoint
 from segue.render.constraints import Policy
@@ -81,6 +82,9 @@ class Route(Struct, frozen=True):
     """Whether the name of the request has no route of its own."""
     envelopes: bool = True
     """Whether the reasoning of other APIs is sealed for the caller and restored from what it sends back."""
+    prefer: Preference = "first"
+    order: Callable[[Sequence[Endpoint], str, int], Sequence[Endpoint]] | None = None
+    """Returns the order of the targets for a request, by the digest of its opening and the size of its body."""
     buffer_tool_calls: bool = False
     """Whether a streamed call starts when it is complete: some clients keep a call that was cut off."""
 

@@ -27,6 +27,7 @@ from segue.gateway.budgets import NANO
 from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_keys import find_keys
 from segue.gateway.control_api import ControlApi, json_response
+from segue.gateway.conversations import ConversationMemory
 from segue.gateway.conversions import ConversionThreads, StepRunner
 from segue.gateway.hooks import Hooks
 from segue.gateway.host_check import HostCheck
@@ -69,6 +70,7 @@ class Gateway:
         refresh: Callable[[], None],
         metrics: Metrics,
         spending: Spending,
+        conversations: ConversationMemory,
         hooks: Hooks,
         log: RequestLog,
         memory: BodyMemory,
@@ -84,6 +86,7 @@ class Gateway:
         self._refresh = refresh
         self._metrics = metrics
         self._spending = spending
+        self._conversations = conversations
         self._hooks = hooks
         self._log = log
         self._bodies = bodies
@@ -222,7 +225,13 @@ class Gateway:
             if relay.usage is not None and relay.target is not None:
                 self._add_usage(response.record, relay.target, relay.usage, admission)
             response.record.overhead = time.monotonic() - response.began - response.waited - shell.waited
-            cost = self._spending.settle(admission.client, relay, relay.spending)
+            spending = relay.spending
+            cost = self._spending.settle(spending)
+            if isinstance(relay, ReplyRelay) and spending:
+                switch = self._conversations.find_switch(admission.client, relay, self._spending.cost)
+                if switch is not None:
+                    response.record.switch, response.record.switch_cost = str(switch), switch.cost.now
+                self._conversations.add(admission.client, relay, *spending[-1])
             if cost is not None:
                 admission.cost += cost
                 response.record.cost = cost / NANO

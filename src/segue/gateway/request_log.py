@@ -61,6 +61,10 @@ class RequestRecord(Struct):
     reason: str = ""
     """Why the gateway rejected the request, as in its metrics."""
     failed: list[str] = []
+    switch: str = ""
+    """That another target replied before in this conversation, why, and what the switch costs."""
+    switch_cost: float | None = None
+    """What it costs, in dollars; null where a price is unknown."""
     traceparent: str = ""
 
     def add_relay(self, relay: Relay) -> None:
@@ -150,6 +154,8 @@ def _format(record: RequestRecord) -> str:
     if findings:
         parts.append(", ".join(findings))
     parts += record.failed
+    if record.switch:
+        parts.append(record.switch)
     if record.error:
         parts.append(record.error)
     return _printable("; ".join(parts))

@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from segue.bridge.failover import Conditions, rotate
+from segue.bridge.failover import Conditions, Preference, rotate
 from segue.bridge.listings import ModelEntry
 from segue.bridge.provider_errors import missing_key_error
 from segue.bridge.providers import Endpoint
@@ -38,6 +38,7 @@ class RouteSettings(Conditions, frozen=True, forbid_unknown_fields=True):
     model: str = "*"
     name: str = ""
     balance: Balance = "failover"
+    prefer: Preference = "first"
     caller: str | None = None
     cache: CachePolicy = "auto"
     token_counting: CountPolicy = "estimate"
@@ -49,6 +50,10 @@ class RouteSettings(Conditions, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.caller is not None and self.caller not in WIRES:
             raise ValueError(f"unknown caller {self.caller!r}; expected one of {', '.join(WIRES)}")
+        if self.prefer == "cheapest" and self.balance == "round-robin":
+            raise ValueError(
+                'prefer = "cheapest" decides which target comes first, so that balance can\'t be round-robin'
+            )
 
     def matches(self, query: RouteQuery) -> bool:
         """Return whether the route is used for a request."""
@@ -81,6 +86,7 @@ class _Row:
             token_counting=settings.token_counting,
             attempts=settings.attempts,
             pass_credentials=settings.auth == "client",
+            prefer=settings.prefer,
             is_default=is_default,
             buffer_tool_calls=settings.buffer_tool_calls,
         )

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,7 @@ from segue.gateway.budgets import NANO, BudgetLine, BudgetState, format_dollars
 from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_key_file import ClientKeyFile
 from segue.gateway.control_api import ControlApi
+from segue.gateway.conversations import ConversationMemory
 from segue.gateway.conversions import ConversionThreads
 from segue.gateway.entry_store import EntryLimits
 from segue.gateway.gateway_record import GatewayRecord, write_record
@@ -89,6 +91,7 @@ class GatewayServer:
         self.table = RouteTable(context.resolve)
         self._passthrough = Passthrough(self._open_client, settings.timeout)
         self._spending = Spending(loaded.cost, settings.unknown_price)
+        self._conversations = ConversationMemory()
         self._configure(loaded)
         self.socket = handoff.open_socket() if handoff is not None else bind(settings.host, settings.port)
         self.url = format_url(self.socket, "http" if settings.certificate is None else "https")
@@ -165,6 +168,7 @@ class GatewayServer:
             refresh=self._refresh,
             metrics=self._metrics,
             spending=self._spending,
+            conversations=self._conversations,
             hooks=Hooks(settings.hooks, self._open_client, self._log.write_message),
             log=self._log,
             memory=self._memory,
@@ -215,7 +219,11 @@ class GatewayServer:
         route = self.table.find(query)
         if not self.table.is_overridden(query.model) and not self._clients.allows_route(query.client, route.name):
             raise InputError(f"the client key {query.client} does not allow the route {route.name}", path="model")
-        return route
+        if route.prefer == "first":
+            return route
+        return msgspec.structs.replace(
+            route, order=partial(self._conversations.sort, query.client, self._spending.cost)
+        )
 
     def _list_models(self, client: str) -> tuple[ModelEntry, ...]:
         allows_model, allows_route = self._clients.allows_model, self._clients.allows_route
@@ -233,7 +241,7 @@ class GatewayServer:
 
     def _open_shell(self, relay: Relay, admission: Admission) -> MeteredShell:
         client, timeout = self._open_client(), self._settings.timeout
-        return MeteredShell(client, self._entries, timeout, relay, admission, self._spending)
+        return MeteredShell(client, self._entries, timeout, relay, admission, self._spending, self._conversations)
 
     async def _close(self) -> None:
         client, self._client = self._client, None

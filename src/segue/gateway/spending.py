@@ -7,7 +7,6 @@ before. It measures the time in which the gateway waits for providers, too.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -21,6 +20,7 @@ from segue.bridge.relay import Relay
 from segue.bridge.reply_relay import ReplyRelay
 from segue.canonical.request import Usage
 from segue.gateway.budgets import NANO
+from segue.gateway.conversations import ConversationMemory
 from segue.gateway.limits import Admission, Denied
 from segue.http_client import HttpClient
 from segue.runtime.http_shell import HttpShell, HttpUpstream
@@ -29,23 +29,14 @@ CostLookup: TypeAlias = Callable[[str, str, Usage], float | None]
 """Maps provider, model and usage to dollars; None where no price is known."""
 DEFAULT_OUTPUT = 32_000
 """The tokens that are reserved for a reply without a limit, of a model whose limit is not known."""
-# Providers keep a cached prompt for five minutes at least.
-_CACHE_SECONDS = 300.0
-_MAX_CONVERSATIONS = 10_000
 
 
 class Spending:
     """The prices of a gateway. `unknown_price` is in dollars per million tokens; None: such models are refused."""
 
-    def __init__(
-        self, cost: CostLookup, unknown_price: float | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, cost: CostLookup, unknown_price: float | None = None) -> None:
         self.cost = cost
         self._unknown_price = unknown_price
-        self._clock = clock
-        self._cachers: set[tuple[str, str]] = set()
-        """The clients and targets for which there was a cache: the others need no digest of their conversations."""
-        self._cached: OrderedDict[tuple[str, ...], tuple[int, float]] = OrderedDict()
 
     def find_cost(self, provider: str, model: str, usage: Usage) -> int | None:
         """Return the cost in billionths of a dollar; None if no price is known."""
@@ -66,26 +57,12 @@ class Spending:
         costs = [self.find_cost(endpoint.provider, endpoint.model, usage) for usage in usages]
         return None if None in costs else max(cost for cost in costs if cost is not None)
 
-    def find_cached(self, client: str, relay: ReplyRelay, endpoint: Endpoint) -> int:
-        """Return how many tokens the last request of a conversation read from the provider's cache."""
-        if (client, endpoint.name) not in self._cachers:
-            return 0
-        tokens, at = self._cached.get((client, endpoint.name, relay.opening), (0, 0.0))
-        return tokens if self._clock() - at < _CACHE_SECONDS else 0
-
-    def settle(self, client: str, relay: Relay, spending: Sequence[tuple[Endpoint, Usage]]) -> int | None:
-        """Return what the requests of a relay cost, None if no price is known; and remember what was cached."""
+    def settle(self, spending: Sequence[tuple[Endpoint, Usage]]) -> int | None:
+        """Return what requests cost, None if no price is known."""
         total: int | None = 0
         for endpoint, usage in spending:
             if endpoint.has_caller_key:
                 continue
-            if usage.cache_read and isinstance(relay, ReplyRelay):
-                key = client, endpoint.name, relay.opening
-                self._cached[key] = usage.cache_read, self._clock()
-                self._cached.move_to_end(key)
-                self._cachers.add(key[:2])
-                if len(self._cached) > _MAX_CONVERSATIONS:
-                    self._cached.popitem(last=False)
             cost = self.find_cost(endpoint.provider, endpoint.model, usage)
             total = None if total is None or cost is None else total + cost
         return total
@@ -105,11 +82,13 @@ class MeteredShell(HttpShell):
         relay: Relay,
         admission: Admission,
         spending: Spending,
+        conversations: ConversationMemory,
     ) -> None:
         super().__init__(client, entries, timeout=timeout)
         self._relay = relay
         self._admission = admission
         self._spending = spending
+        self._conversations = conversations
         self.waited = 0.0
         self.denied: Denied | None = None
         """Why a request was not sent."""
@@ -129,7 +108,7 @@ class MeteredShell(HttpShell):
         endpoint, admission, spending = relay.endpoint, self._admission, self._spending
         if endpoint is None or endpoint.has_caller_key:
             return None
-        cached = spending.find_cached(admission.client, relay, endpoint)
+        cached = self._conversations.find_cached(admission.client, relay, endpoint)
         amount = spending.bound(endpoint, b"".join(request.body), cached)
         if amount is None:
             message = (
@@ -137,7 +116,7 @@ class MeteredShell(HttpShell):
                 f'gateway needs [prices."{endpoint.name}"], or unknown_price'
             )
             return Denied(403, message, admission.client, reason="no-price", kind="client-access")
-        before = spending.settle(admission.client, relay, relay.former_spending) or 0
+        before = spending.settle(relay.former_spending) or 0
         return await admission.reserve(before + amount - admission.reserved)
 
     async def sleep(self, seconds: float) -> None:
