@@ -21,6 +21,8 @@ from segue.specs.prices import find_model
 CostOf: TypeAlias = Callable[[str, str, Usage], float | None]
 """Maps provider, model and usage to dollars; None where no price is known."""
 CacheState: TypeAlias = Literal["warm", "partly warm", "expired", "unknown", "below minimum", "cold"]
+SHOWN_ABOVE = 20_000
+"""From how many tokens on the price of a switch is shown, if no setting says otherwise."""
 # Of no hour that has prices of its own.
 _NO_MINUTE = -1
 

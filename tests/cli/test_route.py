@@ -15,10 +15,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
+import segue.emulator
 from segue.processes import start_time
 from tests.cli.gateway_process import HELLO, record_files, serving, write_record
 from tests.cli.process import is_one_line_error
-from tests.cli.project import Project
+from tests.cli.project import KEY, Project
 
 
 @pytest.fixture
@@ -266,3 +267,33 @@ def make_certificate(folder: Path) -> None:
     )
     (folder / "key.pem").touch(0o600)
     (folder / "key.pem").write_bytes(secret)
+
+
+def test_price_of_the_switch(project: Project) -> None:
+    """It is that of the conversation answered last, from the configured size on."""
+    with segue.emulator.start("anthropic", keys=[KEY]) as first, segue.emulator.start("kimi", keys=[KEY]) as second:
+        providers = "".join(
+            f'[providers.{name}]\nbase_url = "{emulator.base_url}"\nkey_variable = "TEST_KEY"\n'
+            for name, emulator in (("anthropic", first), ("moonshot", second))
+        )
+        prices = "".join(
+            f'[prices."{name}"]\ninput = {price}\noutput = 10\ncache_read = 0.2\n'
+            for name, price in (("anthropic/claude-sonnet-5", 2), ("moonshot/kimi-k2.6", 1))
+        )
+        project.write_user_config(f"switch_cost_above = 5_000\n{providers}{prices}")
+        with serving(project, "-m", "anthropic/claude-sonnet-5") as gateway:
+            assert len(project.run("route", "moonshot/kimi-k2.6").lines) == 1, "no conversation"
+            project.run("route", "--reset")
+            gateway.post(HELLO)
+            gateway.wait_for_line("any → anthropic/claude-sonnet-5")
+            assert len(project.run("route", "moonshot/kimi-k2.6").lines) == 1, "a short one"
+            project.run("route", "--reset")
+            gateway.post({**HELLO, "messages": [{"role": "user", "content": "Please read this. " * 3_000}]})
+            gateway.wait_for_line("any → anthropic/claude-sonnet-5")
+            lines = project.run("route", "moonshot/kimi-k2.6").lines
+            assert "in the conversation answered last, the next request costs about" in lines[1]
+            assert "more than with anthropic/claude-sonnet-5" in lines[1]
+            cost = project.run("route", "--json", "moonshot/kimi-k2.6").json["switch_cost"]
+            assert cost["now"] == pytest.approx(cost["go"] - cost["stay"])
+            unknown = project.run("route", "moonshot/unheard-of").lines[1]
+            assert "what the switch costs is not known: segue has no price of moonshot/unheard-of" in unknown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,20 @@ def test_chat_shows_it_with_the_switch(project: Project) -> None:
     first, second = output.split("from the next request")[1:]
     assert "the next request costs about" in first
     assert "costs" not in second.splitlines()[0]
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_models_show_context_price_and_losses(project: Project, width: int) -> None:
+    lines = b"hello\n/model\n"
+    output = project.run("chat", "--emulated", "-m", KIMI, stdin=lines, COLUMNS=str(width)).out.decode()
+    rows = output.partition("$ per M\n")[2].partition("\n\n")[0].splitlines()
+    assert all(len(row) <= width for row in rows), output
+    assert re.fullmatch(rf"▸  {KIMI} +2[0-9.]+k  0\.95/4", rows[0].rstrip())
+    [claude] = [row for row in rows if row.split()[0] == CLAUDE]
+    assert re.search(r" 99[0-9.]+k  2/10", claude)
+    assert ("1 lost" in claude) is (width == 80)
+    lost = " ".join(" ".join(rows).split()).partition("lost with ")[2]
+    assert "models: reasoning of kimi-k2.6 dropped: the model does not accept it" in lost
 
 
 def test_wrong_setting_is_named(project: Project) -> None:

@@ -65,8 +65,6 @@ _MAX_SCANNED = 200
 _COMPRESS_ABOVE = 0.85
 # Seconds for the list of models of a server.
 _LIST_TIMEOUT = 5.0
-# From how many tokens on the price of a switch is predicted.
-_SWITCH_COST_ABOVE = 20_000
 
 
 class Agent:
@@ -292,8 +290,7 @@ class Agent:
         if last is None or last == target.name:
             return None
         cost = chat.switch_cost(target.name, current=last, ages=ages, cost_of=self.providers.cost)
-        above = self.providers.config.settings.switch_cost_above
-        is_short = chat.tokens < (_SWITCH_COST_ABOVE if above is None else above)
+        is_short = chat.tokens < self.providers.switch_cost_above
         return None if is_short and (not is_brief or cost.now is None) else cost
 
     @property

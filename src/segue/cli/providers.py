@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 import segue
+from segue._switch_cost import SHOWN_ABOVE
 from segue.bridge import providers
 from segue.bridge.addresses import is_local
 from segue.bridge.providers import Endpoint, Provider
@@ -82,6 +83,12 @@ class Providers:
     @cached_property
     def _prices(self) -> Mapping[str, Price]:
         return {self._normalize(name): price for name, price in self.config.settings.prices.items()}
+
+    @property
+    def switch_cost_above(self) -> int:
+        """From how many tokens on the price of a switch is shown."""
+        above = self.config.settings.switch_cost_above
+        return SHOWN_ABOVE if above is None else above
 
     @cached_property
     def _provider_options(self) -> Mapping[str, Options]:

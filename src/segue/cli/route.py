@@ -62,7 +62,8 @@ def _format(url: str, answer: Mapping[str, Any]) -> str:
     in_force: Sequence[str] = answer.get("in_force", answer.get("models", ()))
     others = [name for name in answer.get("models", ()) if name not in in_force]
     text = f"{url}: {', '.join(in_force) or 'its own routes'}\n"
-    return f"{text}  also served: {', '.join(others)}\n" if others else text
+    text += f"  also served: {', '.join(others)}\n" if others else ""
+    return f"{text}  in the conversation answered last, {answer['switch']}\n" if answer.get("switch") else text
 
 
 def _find(url: str | None) -> tuple[GatewayRecord, http.client.HTTPConnection]:

@@ -172,6 +172,10 @@ class ModelResolver:
     def aliases(self) -> Mapping[str, str]:
         return self._known.config.settings.aliases
 
+    @property
+    def switch_cost_above(self) -> int:
+        return self._known.switch_cost_above
+
     def resolve(self, name: str) -> Endpoint:
         return self._known.endpoint(PREFIX + name.removeprefix(PREFIX) if self.is_emulated else name)
 
@@ -206,6 +210,7 @@ def load_routes(
         clients=tuple(clients),
         groups=groups or {},
         cost=resolver.cost,
+        switch_cost_above=resolver.switch_cost_above,
         resolve=resolver.resolve,
     )
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from segue._switch_cost import SwitchCost
 from segue.errors import InputError
 from segue.gateway.client_keys import find_keys, has_secret
 from segue.gateway.gateway_record import NONCE_HEADER, prove_token
@@ -44,7 +45,8 @@ class ControlApi:
     """Answers the gateway's own paths.
 
     `is_client` is whether one of these keys may see models and metrics. `change` sets the models and returns their
-    names; `reload` loads the configuration again; `status` describes the gateway.
+    names; `switch_cost` predicts what that costs; `reload` loads the configuration again; `status` describes the
+    gateway.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class ControlApi:
         *,
         is_client: Callable[[Sequence[str]], bool],
         change: Callable[[Sequence[str]], Sequence[str]],
+        switch_cost: Callable[[], SwitchCost | None],
         reload: Callable[[], None],
         status: Callable[[], Mapping[str, Any]],
     ) -> None:
@@ -61,6 +64,7 @@ class ControlApi:
         self._metrics = metrics
         self._is_client = is_client
         self._set_models = change
+        self._switch_cost = switch_cost
         self._reload = reload
         self._status = status
 
@@ -125,7 +129,9 @@ class ControlApi:
         if change.reload:
             self._reload()
             return dict(self._status())
-        return {"models": list(self._set_models(change.models))}
+        models = list(self._set_models(change.models))
+        cost = self._switch_cost()
+        return {"models": models, "switch_cost": cost, "switch": None if cost is None else str(cost)}
 
 
 def json_response(status: int, body: Mapping[str, Any], *, is_logged: bool = False) -> LocalResponse:

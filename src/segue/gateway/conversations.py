@@ -89,6 +89,22 @@ class ConversationMemory:
         here, there = (self._predict(each, replies, relay.size) for each in (last.target, target))
         return Switch(last.target.name, why, predict(here, there, cost_of, output=last.usage.output))
 
+    def predict_newest(
+        self, target: Endpoint, cost_of: CostOf, is_switched: Callable[[str], bool], above: int
+    ) -> SwitchCost | None:
+        """Predict what it costs that the conversation which was answered last goes on with a target.
+
+        None if its model name is not switched, or if it has no more than `above` tokens.
+        """
+        if not self._replies:
+            return None
+        replies = next(reversed(self._replies.values()))
+        last = next(reversed(replies.values()), None)
+        if last is None or last.target.name == target.name or not is_switched(last.model) or last.usage.input < above:
+            return None
+        here, there = (self._predict(each, replies, last.size) for each in (last.target, target))
+        return predict(here, there, cost_of, output=last.usage.output)
+
     def sort(
         self, client: str, cost_of: CostOf, targets: Sequence[Endpoint], opening: str, size: int
     ) -> Sequence[Endpoint]:

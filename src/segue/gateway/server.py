@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from segue._switch_cost import SwitchCost
 from segue.bridge.body_limits import BodyLimits
 from segue.bridge.bridge import Bridge
 from segue.bridge.entries import AsyncEntries, AsyncEntryMemory
@@ -161,6 +162,7 @@ class GatewayServer:
                 self._shared_metrics or self._metrics,
                 is_client=self._clients.accepts,
                 change=self._route.change,
+                switch_cost=self._predict_switch,
                 reload=self._route.reload,
                 status=self.describe,
             ),
@@ -175,6 +177,13 @@ class GatewayServer:
             conversions=self._conversions,
             bodies=self._bodies,
         )
+
+    def _predict_switch(self) -> SwitchCost | None:
+        """Predict what the present models cost in the conversation that was answered last."""
+        if not self.table.in_force:
+            return None
+        spending, above = self._spending, self._switch_cost_above
+        return self._conversations.predict_newest(self.table.targets[0], spending.cost, self.table.is_overridden, above)
 
     def _report_key(self, error: ProviderError) -> None:
         self._log.write_message(f"{error.message}; the target is paused until it accepts a request")
@@ -276,6 +285,7 @@ class GatewayServer:
         )
         self._passthrough.replace(passthrough)
         self._spending.cost = loaded.cost
+        self._switch_cost_above = loaded.switch_cost_above
 
     @property
     def problems(self) -> list[str]:

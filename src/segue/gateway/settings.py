@@ -13,6 +13,7 @@ from typing import IO, Annotated, TypeAlias
 
 from msgspec import Meta, Struct
 
+from segue._switch_cost import SHOWN_ABOVE
 from segue.bridge.compaction import DEFAULT_LIMIT
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE
@@ -188,6 +189,7 @@ class GatewayRoutes(Struct, frozen=True):
     groups: Mapping[str, GroupSettings] = {}
     buffer_tool_calls: bool = False
     cost: CostLookup = lambda _provider, _model, _usage: None
+    switch_cost_above: int = SHOWN_ABOVE
     resolve: Callable[[str], Endpoint] | None = None
     """Returns the endpoint of a model name, where providers were loaded again; None: that of the gateway."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from segue.canonical.request import Options
 from segue.cli.brief import EMPTY
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.line_ui import LineUI
+from segue.cli.chat_ui.model_list import list_models
 from segue.cli.chat_ui.styles import Row, format_table
 from segue.cli.request_options import NAMES, describe_options, parse_options, parse_value
 from segue.errors import InputError
@@ -59,6 +61,7 @@ async def _model(chat: Chat, arguments: str) -> None:
         chat.print_line(
             f"{endpoint.name}, API {endpoint.api}, tool format {_tool_format_name(endpoint)}; /models lists others"
         )
+        chat.print_rows([[], *await asyncio.to_thread(list_models, chat.agent, endpoint, chat.width), []])
         return
     name = arguments.removesuffix(_BRIEF).strip()
     if len(name.split()) > 1:
