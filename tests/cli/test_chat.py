@@ -19,6 +19,7 @@ import pytest
 
 import segue.emulator
 from segue.cli.chat_ui.commands import COMMANDS
+from segue.cli.request_options import NAMES
 from segue.emulator import Emulator
 from segue.store.sqlite import SqliteStore
 from segue.wire.tool_formats import load_tool_formats
@@ -583,6 +584,26 @@ def test_any_width(room: Room, columns: int):
     assert not re.search(r"word$|wra$|tha$", seat.text, re.MULTILINE)
     seat.enter("n")
     seat.wait_for_text("So be it.")
+
+
+def test_commands_that_show_something_wrap_it_at_words_and_cut_nothing(room: Room):
+    room.provider("anthropic", "say One.")
+    seat = room.chat("-m", CLAUDE, columns=50)
+    seat.wait_for_text(PROMPT)
+    seat.enter("go")
+    seat.wait_for_text("One.")
+    for command, end in {
+        "/diag": "would accept this request",
+        "/cost": "1 request",
+        "/set": "prompt_cache_retention",
+        "/permissions": "commands run",
+        "/tools": "write_file",
+        "/context": "platform",
+    }.items():
+        seat.enter(command)
+        seat.wait_for(lambda text=end: text in " ".join(seat.text.split()))
+    assert "…" not in seat.text
+    assert all(name in seat.text.replace(",", " ").split() for name in NAMES)
 
 
 def test_a_window_made_smaller_leaves_no_trail(room: Room):

@@ -14,7 +14,7 @@ from segue.canonical.request import Usage
 from segue.cli.chat_ui.approvals import format_choices, format_question, parse_answer
 from segue.cli.chat_ui.event_view import EventView
 from segue.cli.chat_ui.formatter import MarkdownFormatter
-from segue.cli.chat_ui.styles import Row, display_width, format_help, format_table, rows_to_text, truncate, wrap
+from segue.cli.chat_ui.styles import Row, display_width, format_table, rows_to_text, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals, format_footer
 from segue.runtime import events
 from segue.runtime.tool_types import AllowRules, ApprovalDecision, ApprovalRequest, ApprovalScope, Denial
@@ -289,8 +289,20 @@ def test_first_and_last_lines_of_an_output_are_shown_and_a_key_shows_all():
     before = len(page.text)
     assert page.view.print_outputs()
     assert [line.strip() for line in page.text[before:].splitlines()].count("line 15") == 2
+    # A turn without calls leaves them; the next call replaces them.
     page.handle(events.ExchangeStarted(text="again"))
+    assert page.view.print_outputs()
+    page.handle(queued("3"), events.CallStarted(id="3", tool="shell"))
     assert not page.view.print_outputs()
+
+
+def test_the_key_that_shows_all_shows_the_ends_of_long_lines():
+    words = [f"word{number}" for number in range(40)]
+    page = Page(60).handle(queued("1"), events.CallStarted(id="1", tool="shell"), ended("1", text=" ".join(words)))
+    assert "…" in page.text
+    page.rows.clear()
+    assert page.view.print_outputs()
+    assert page.text.split()[-40:] == words
 
 
 def test_no_line_is_hidden_for_a_line_that_says_so():
@@ -346,9 +358,9 @@ def test_code_fences_are_drawn():
 
 
 @pytest.mark.parametrize("width", [30, 60, 100])
-def test_help_keeps_every_word(width: int):
+def test_tables_keep_every_word(width: int):
     rows = [("/model [PROVIDER/MODEL]", "show or switch the model " * 3), ("Ctrl-T", "show or hide")]
-    formatted = rows_to_text(format_help(rows, width))
+    formatted = rows_to_text(format_table(rows, ("class:name", ""), width))
     assert formatted.split() == " ".join(f"{name} {text}" for name, text in rows).split()
     assert max(map(display_width, formatted.splitlines())) <= width
 
@@ -497,6 +509,6 @@ def test_the_reason_of_a_failed_call_keeps_its_words(width: int):
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_a_table_keeps_the_end_of_a_folder(width: int):
-    rows = format_table([("1", f"{LONG_FOLDER}/project")], ("", ""), width)
+    rows = format_table([("1", f"{LONG_FOLDER}/project")], ("", ""), width, wraps=False)
     assert rows_to_text(rows).rstrip().endswith("/project")
     assert display_width(rows[0]) <= width

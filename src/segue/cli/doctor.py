@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from segue.cli import config, options, streams, user_store
-from segue.cli.table import Column, format_table, rows_to_ansi
+from segue.cli.table import Column, write_table
 from segue.errors import SegueError, format_count
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def command(ctx: click.Context, *, online: bool, trusting: bool, as_json: bool) 
         streams.write(msgspec.json.encode(checks.results), b"\n")
     else:
         rows = [((_STYLES[state], _MARKS[state]), name, text) for state, name, text in checks.rows]
-        streams.write(rows_to_ansi(format_table([Column()] * 3, rows)))
+        write_table([Column(), Column(), Column(wraps=True)], rows)
     ctx.exit(0 if checks.results["ok"] else 1)
 
 

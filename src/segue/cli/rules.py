@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli import options, streams
+from segue.cli.table import terminal_width
 
 if TYPE_CHECKING:
     from segue.specs.rulebook import RulebookEntry
@@ -66,10 +67,7 @@ def _rule_numbers(api: str) -> set[str]:
 
 def _list_lines(entries: Iterable[RulebookEntry]) -> Iterator[str]:
     """Yield one line for each rule, truncated to the width of a terminal, whole in a pipe."""
-    import shutil
-    import sys
-
-    width = shutil.get_terminal_size().columns if streams.is_terminal(sys.stdout) else None
+    width = terminal_width()
     section = ""
     for entry in entries:
         if entry.api != section:
@@ -114,7 +112,12 @@ def _rule_lines(entry: RulebookEntry) -> Iterator[str]:
 def _field(label: str, text: str, *, wrap: bool = True) -> Iterator[str]:
     line = f"  {label:{_LABEL_WIDTH}}{streams.one_line(text)}"
     if wrap:
-        line = fill(line, _WIDTH, subsequent_indent=" " * (_LABEL_WIDTH + 2), break_long_words=False)
+        line = fill(
+            line,
+            min(_WIDTH, terminal_width() or _WIDTH),
+            subsequent_indent=" " * (_LABEL_WIDTH + 2),
+            break_long_words=False,
+        )
     yield f"{line}\n"
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import click
 
 from segue.cli import streams
-from segue.view.fit import display_width, truncate
+from segue.view.fit import display_width, truncate, wrap
 from segue.view.sanitize import sanitize_line
 
 StyledText: TypeAlias = tuple[str, str]
@@ -22,13 +22,15 @@ Row: TypeAlias = list[StyledText]
 _GAP = 2
 _MIN_WIDTH = 12
 """A narrower column is not useful."""
+_MIN_BESIDE = 30
+"""Where a wrapped column would be narrower, it is below the others."""
 _FLAGS = ("bold", "dim", "italic")
 
 
 class Column(NamedTuple):
     """A column. `narrows`: it may get a third of the room. `drops` is when it is left out: 1 first, 0 never.
 
-    The last column gets the room that the others leave.
+    The last column gets the room that the others leave, and may be one that `wraps`.
     """
 
     title: str = ""
@@ -36,6 +38,7 @@ class Column(NamedTuple):
     is_right: bool = False
     narrows: bool = False
     drops: int = 0
+    wraps: bool = False
 
 
 def format_table(
@@ -43,7 +46,7 @@ def format_table(
 ) -> list[Row]:
     """Return the rows of a table, with its titles first if it has any. A cell may have a style of its own.
 
-    What does not fit the `width` is truncated.
+    What does not fit the `width` is truncated, or wrapped in a column that `wraps`.
     """
     if not rows:
         return []
@@ -52,9 +55,22 @@ def format_table(
         cells.insert(0, [("dim", column.title) for column in columns])
     widths = [max(display_width(row[at][1]) for row in cells) for at in range(len(columns))]
     shown = list(range(len(columns)))
-    if width is not None:
-        shown = _narrow(columns, widths, shown, width - len(indent))
-    return [_align(row, columns, widths, shown, width, indent) for row in cells]
+    if width is None:
+        return [_align(row, columns, widths, shown, width, indent) for row in cells]
+    needed = widths[-1]
+    shown = _narrow(columns, widths, shown, width - len(indent))
+    if not columns[-1].wraps or needed <= widths[-1]:
+        return [_align(row, columns, widths, shown, width, indent) for row in cells]
+    room, is_below = widths[-1], widths[-1] < _MIN_BESIDE
+    margin = indent + "  " if is_below else " " * (width - room)
+    aligned: list[Row] = []
+    for row in cells:
+        style, text = row[-1]
+        lines = wrap(text, width - len(margin) if is_below else room)
+        first = [*row[:-1], (style, "" if is_below else lines.pop(0))]
+        aligned.append(_align(first, columns, widths, shown, width, indent))
+        aligned += [[("", margin), (style, line)] for line in lines if line]
+    return aligned
 
 
 def write_table(columns: Sequence[Column], rows: Sequence[Sequence[str | StyledText]]) -> None:

@@ -65,6 +65,34 @@ def truncate(text: str, width: int, *, keeps_blanks: bool = False) -> str:
     return f"{line[:at].rstrip()}{_ELLIPSIS}"
 
 
+def wrap(text: str, width: int) -> list[str]:
+    """Wrap a text of one line at its blanks, and a word that is longer than a line within it."""
+    lines: list[str] = []
+    while True:
+        part, text = break_line(text, max(1, width))
+        lines.append(part)
+        if not text:
+            return lines
+
+
+def break_line(line: str, width: int) -> tuple[str, str]:
+    """Return the part of a line that fits, and the rest."""
+    if display_width(line) <= width:
+        return line, ""
+    used, blank = 0, -1
+    for index, char in enumerate(line):
+        used += char_width(char)
+        if used > width:
+            if char == " ":
+                return line[:index].rstrip(), line[index:].lstrip()
+            if blank > 0 and line[:blank].strip():
+                return line[:blank].rstrip(), line[blank:].lstrip()
+            return line[: max(1, index)], line[max(1, index) :]
+        if char == " ":
+            blank = index
+    return line, ""
+
+
 def display_width(text: str) -> int:
     """Return the width of a text in terminal columns."""
     return len(text) if text.isascii() else sum(map(char_width, text))

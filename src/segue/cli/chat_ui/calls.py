@@ -58,12 +58,16 @@ class CallList:
         self._by_id: dict[tuple[str | None, str], _Call] = {}
         self._tasks: dict[str, _Call] = {}
         self._finished: list[_Call] = []
-        """The finished calls since `forget_finished`."""
+        self._is_new_turn = False
+        """Whether the next call is the first one of its turn, and replaces the finished ones."""
 
     def __bool__(self) -> bool:
         return bool(self._calls)
 
     def add(self, event: CallQueued) -> None:
+        if self._is_new_turn:
+            self._is_new_turn = False
+            self._finished.clear()
         call = _Call(event)
         parent = self._tasks.get(event.task) if event.task is not None else None
         (parent.children if parent is not None else self._calls).append(call)
@@ -103,11 +107,11 @@ class CallList:
             self._tasks.clear()
         return rows
 
-    def forget_finished(self) -> None:
-        self._finished.clear()
+    def begin_turn(self) -> None:
+        self._is_new_turn = True
 
     def finished_rows(self, width: int) -> list[Row]:
-        """Return the finished calls with all that they printed."""
+        """Return the finished calls of the last turn with calls, with all that they printed."""
         return [row for call in self._finished for row in _call_rows(call, width, 0.0, full=True)]
 
     def rows(self, width: int, height: int, now: float) -> list[Row]:
@@ -171,7 +175,10 @@ def _format_state(call: _Call, now: float) -> str:
 
 
 def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
-    """Return the first and last lines of a result; all with `full`. The first line of a failure is wrapped."""
+    """Return the first and last lines of a result, truncated; all of it with `full`.
+
+    The first line of a failure is wrapped.
+    """
     if call.ended is None:
         return []
     indent, outcome = _INDENT * depth + "  ", call.ended.outcome
@@ -180,10 +187,12 @@ def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row
     if outcome in ("error", "denied") and lines[0]:
         reason = shorten_paths(lines.pop(0).strip().removeprefix("denied: "), width - len(indent))
         rows = wrap(reason, width, _MARKS[outcome][1], indent=indent)
-    if not full and outcome not in _SHOWN:
+    if full:
+        return [*rows, *(row for line in lines if line for row in wrap(line, width, "class:dim", indent=indent))]
+    if outcome not in _SHOWN:
         return rows
-    first, last = _SHOWN.get(outcome, (0, 0))
-    hidden = 0 if full else len(lines) - first - last
+    first, last = _SHOWN[outcome]
+    hidden = len(lines) - first - last
     # A line that says that one line is hidden takes the place of that line.
     if hidden > 1:
         lines[first : len(lines) - last] = [f"… {format_count(hidden, 'more line')}, Ctrl-O shows all"]

@@ -6,6 +6,7 @@ It also holds the commands that show information: tools, MCP servers, usage, cos
 from __future__ import annotations
 
 import os
+import re
 from difflib import get_close_matches
 from math import ceil
 from pathlib import Path
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from segue.canonical.tokens import estimate_settings
 from segue.cli.chat_ui import commands_conversation, commands_models, commands_permissions
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.styles import Row, format_help, format_table, truncate, wrap
+from segue.cli.chat_ui.styles import Row, format_table, wrap
 from segue.cli.chat_ui.usage import cache_hit_percent
 from segue.cli.prompt_files import list_prompt_files
 from segue.errors import InputError, SegueError, format_count
@@ -38,6 +39,7 @@ _INIT_PROMPT = (
     "out, and the conventions that a new contributor must follow. Use at most 60 lines, and only what you found in the "
     "files. {task}, and report in two sentences what you wrote."
 )
+_FIRST_SENTENCE = re.compile(r"(?<=\.) |\n")
 _KEY_HELP = {
     "Enter": "send",
     "Alt-Enter, Ctrl-J": "insert a new line",
@@ -48,7 +50,7 @@ _KEY_HELP = {
     "Ctrl-V": "attach the picture on the clipboard",
     "Shift-Tab": "switch the mode: ask, accept edits, plan (read-only)",
     "Ctrl-T": "show or hide the last reasoning",
-    "Ctrl-O": "show all that the tools of the last turn printed",
+    "Ctrl-O": "show all that tools printed last",
     "Ctrl-C": "cancel the turn, or clear the line; twice: exit",
     "Ctrl-D": "exit",
 }
@@ -56,12 +58,12 @@ _KEY_HELP = {
 
 async def _help(chat: Chat, arguments: str) -> None:
     commands = COMMANDS.values() if not arguments else [find(arguments.removeprefix("/"))]
-    rows = format_help([(command.usage, command.description) for command in commands], chat.width)
+    rows = format_table([(command.usage, command.description) for command in commands], ("class:name", ""), chat.width)
     if not arguments:
         prompts = list_prompt_files(chat.folder).values()
         own = [(f"/{prompt.name}", sanitize_line(prompt.description)) for prompt in prompts]
-        rows += [[], *format_help(own, chat.width)] if own else []
-        rows += [[], *format_help(list(_KEY_HELP.items()), chat.width)]
+        rows += [[], *format_table(own, ("class:name", ""), chat.width)] if own else []
+        rows += [[], *format_table(list(_KEY_HELP.items()), ("class:name", ""), chat.width)]
     chat.print_rows([[], *rows, []])
 
 
@@ -75,7 +77,7 @@ async def _quit(chat: Chat, arguments: str) -> None:
 
 async def _tools(chat: Chat, arguments: str) -> None:
     rows = [
-        (sanitize_line(tool.name), sanitize_line((tool.description or "").partition("\n")[0]))
+        (sanitize_line(tool.name), sanitize_line(_FIRST_SENTENCE.split(tool.description or "", maxsplit=1)[0]))
         for tool in chat.session.toolbox.declarations
     ]
     if not rows:
@@ -164,10 +166,11 @@ async def _diag(chat: Chat, arguments: str) -> None:
     if agent.store is None or agent.conversation_id is None:
         raise InputError("this conversation is not stored (--no-store)")
     diagnosis = diagnose(agent.store, agent.conversation_id, arguments or None, endpoint.api, endpoint.model)
-    rows = [
-        [("", "  "), ("", truncate(sanitize(redact(line)).rstrip("\n"), chat.width - 2))]
-        for line in diagnosis.lines(verbose=True)
-    ]
+    rows: list[Row] = []
+    for line in diagnosis.lines(verbose=True):
+        text = sanitize(redact(line)).lstrip(" ")
+        indent = " " * (2 + len(line) - len(line.lstrip(" ")))
+        rows += wrap(text, chat.width, indent=f"{indent}  ", first_indent=indent)
     chat.print_rows([[], *rows, []])
 
 

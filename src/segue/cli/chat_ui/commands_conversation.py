@@ -98,7 +98,7 @@ async def _conversations(chat: Chat, arguments: str) -> None:
     if chat.width < 90:
         rows, styles = [(row[0], row[1], row[2], row[5]) for row in rows], (*styles[:3], "")
     hint = "  /conversations ID continues one, also by its number"
-    chat.print_rows([[], *format_table(rows, styles, chat.width), [("class:dim", hint)], []])
+    chat.print_rows([[], *format_table(rows, styles, chat.width, wraps=False), [("class:dim", hint)], []])
 
 
 def _format_title(row: ConversationSummary) -> str:

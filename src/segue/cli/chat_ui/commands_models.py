@@ -189,8 +189,8 @@ async def _set(chat: Chat, arguments: str) -> None:
             (name, value, f"configured for {endpoint.name}") for name, value in configured.items() if name not in own
         ]
         head: Row = [("class:dim", "  no options are set" if not rows else "  options of requests")]
-        hint: Row = [("class:dim", f"  /set NAME VALUE; names: {', '.join(NAMES)}")]
-        chat.print_rows([[], head, *format_table(rows, ("class:name", "", "class:dim"), chat.width), hint, []])
+        chat.print_rows([[], head, *format_table(rows, ("class:name", "", "class:dim"), chat.width)])
+        chat.print_line(f"/set NAME VALUE; names: {', '.join(NAMES)}")
         return
     name, _, value = arguments.replace("=", " ", 1).partition(" ")
     values = {key: parse_value(text) for key, text in own.items() if key != name}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from segue.cli.chat_ui.approvals import MODE_LABELS
 from segue.cli.chat_ui.command import Command, Suggestion
-from segue.cli.chat_ui.styles import Row, format_table
+from segue.cli.chat_ui.styles import format_table
 from segue.errors import InputError
 from segue.runtime.permissions import PermissionMode
 from segue.view.sanitize import sanitize_line
@@ -32,15 +32,15 @@ async def _permissions(chat: Chat, arguments: str) -> None:
         chat.set_mode(mode)
         chat.print_line(f"mode: {MODE_LABELS[mode]}")
         return
-    rows: list[Row] = [[("class:dim", f"  mode: {MODE_LABELS[chat.permissions.mode]} (Shift-Tab switches it)")]]
     sandbox = chat.agent.tools.sandbox
     about = sandbox if isinstance(sandbox, str) else sandbox.description
-    rows.append([("class:dim", f"  shell commands run {'without a sandbox: ' if about is sandbox else ''}{about}")])
+    chat.print_rows([[]])
+    chat.print_line(f"mode: {MODE_LABELS[chat.permissions.mode]} (Shift-Tab switches it)")
+    chat.print_line(f"shell commands run {'without a sandbox: ' if about is sandbox else ''}{about}")
     rules = [(sanitize_line(action), sanitize_line(rule)) for action, rule in chat.permissions.list_rules()]
-    rows += format_table(rules, ("class:dim", "class:name"), chat.width)
     if not rules:
-        rows.append([("class:dim", "  no rules: changes, commands and URLs need approval")])
-    chat.print_rows([[], *rows, []])
+        chat.print_line("no rules: changes, commands and URLs need approval")
+    chat.print_rows([*format_table(rules, ("class:dim", "class:name"), chat.width), []])
 
 
 def _suggest_modes(chat: Chat) -> list[Suggestion]:

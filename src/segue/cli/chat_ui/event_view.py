@@ -87,7 +87,7 @@ class EventView:
         match event:
             case ExchangeStarted():
                 self._calls.take_finished(self._width(), include_running=True)
-                self._calls.forget_finished()
+                self._calls.begin_turn()
                 self._has_thought = False
                 self._open_request = "", self._clock()
                 self.print_rows([[], *_format_user_message(event.text, self._width())])
@@ -115,7 +115,7 @@ class EventView:
                 assert_never(event)
 
     def print_outputs(self) -> bool:
-        """Print all that the finished calls of this exchange printed; return False if there is nothing."""
+        """Print all that the calls of the last turn with calls printed; return False if there is nothing."""
         rows = self._calls.finished_rows(self._width())
         self.print_rows([[], *rows, []])
         return bool(rows)

@@ -67,7 +67,7 @@ def wrap(text: str, width: int, style: str = "", *, indent: str = "", first_inde
     for line in text.expandtabs(_TAB).split("\n"):
         rest = line.rstrip()
         while True:
-            part, rest = _break_line(rest, max(8, width - display_width(prefix)))
+            part, rest = fit.break_line(rest, max(8, width - display_width(prefix)))
             rows.append([("", prefix), (style, part)] if prefix else [(style, part)])
             prefix = indent
             if not rest:
@@ -75,53 +75,8 @@ def wrap(text: str, width: int, style: str = "", *, indent: str = "", first_inde
     return rows
 
 
-def wrap_cell(text: str, width: int) -> list[str]:
-    """Wrap a text at blanks, to columns of any width."""
-    lines: list[str] = []
-    while True:
-        part, text = _break_line(text, max(1, width))
-        lines.append(part)
-        if not text:
-            return lines
-
-
-def _break_line(line: str, width: int) -> tuple[str, str]:
-    """Return the part of a line that fits, and the rest."""
-    if display_width(line) <= width:
-        return line, ""
-    used, blank = 0, -1
-    for index, char in enumerate(line):
-        used += fit.char_width(char)
-        if used > width:
-            if char == " ":
-                return line[:index].rstrip(), line[index:].lstrip()
-            if blank > 0 and line[:blank].strip():
-                return line[:blank].rstrip(), line[blank:].lstrip()
-            return line[: max(1, index)], line[max(1, index) :]
-        if char == " ":
-            blank = index
-    return line, ""
-
-
-def format_table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, *, indent: str = "  ") -> list[Row]:
-    """Align the columns of rows; what does not fit is truncated."""
-    return table.format_table([table.Column(style=style) for style in styles], rows, width, indent=indent)
-
-
-def format_help(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> list[Row]:
-    """Return names with their descriptions, which are wrapped beside the names, or below them where it is narrow."""
-    column = max((display_width(name) for name, _ in rows), default=0)
-    if (beside := width - len(indent) - column - 2) < 30:
-        below = indent * 2
-        return [
-            row
-            for name, text in rows
-            for row in ([("", indent), ("class:name", name)], *wrap(text, width, indent=below))
-        ]
-    formatted: list[Row] = []
-    for name, text in rows:
-        first, *others = wrap_cell(text, beside)
-        padding = " " * (column - display_width(name) + 2)
-        formatted.append([("", indent), ("class:name", name), ("", padding + first)])
-        formatted += [[("", indent + " " * (column + 2) + line)] for line in others]
-    return formatted
+def format_table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, *, wraps: bool = True) -> list[Row]:
+    """Align the columns of rows. Where the last one does not fit it is wrapped, or else truncated."""
+    columns = [table.Column(style=style) for style in styles]
+    columns[-1] = columns[-1]._replace(wraps=wraps)
+    return table.format_table(columns, rows, width, indent="  ")

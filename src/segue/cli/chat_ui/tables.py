@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from itertools import zip_longest
 
-from segue.cli.chat_ui.styles import Row, display_width, wrap_cell
+from segue.cli.chat_ui.styles import Row, display_width
+from segue.view.fit import wrap
 
 _DELIMITER = re.compile(r"\|?\s*:?-{1,}:?\s*(\|\s*:?-{1,}:?\s*)*\|?\s*")
 _CELL = re.compile(r"(?<!\\)\|")
@@ -55,7 +56,7 @@ def _column_widths(rows: list[list[str]], width: int) -> list[int]:
 
 def _format_rows(cells: list[str], widths: list[int], aligned: list[str], style: str) -> list[Row]:
     """Return the rows of a table's row: as many as its longest cell has lines."""
-    lines = [wrap_cell(cell, column) for cell, column in zip(cells, widths, strict=True)]
+    lines = [wrap(cell, column) for cell, column in zip(cells, widths, strict=True)]
     return [_format_row(list(row), widths, aligned, style) for row in zip_longest(*lines, fillvalue="")]
 
 

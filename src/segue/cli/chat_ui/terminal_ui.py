@@ -198,7 +198,7 @@ class TerminalUI:
             self._answer.set_result(self.reply.text)
 
     def print_outputs(self) -> None:
-        """Print all that the tools of the last turn printed."""
+        """Print all that the tools printed last."""
         if not self.view.print_outputs():
             self.hint = "no tool has printed anything yet"
 
