@@ -138,7 +138,7 @@ _KIND_PATTERNS = (
             | {"usage_not_included", "usage_limit_reached", "quota_exhausted"}
         ),
         {402},
-        _match(r"credit balance is too low|^insufficient balance\b|^payment required\b"),
+        _match(r"credit balance is too low|^insufficient balance\b|^payment required\b|\bhas no credit left\b"),
     ),
     _KindPattern(
         "provider-key",

@@ -39,6 +39,7 @@ CALLERS = (*CALLER_APIS, "mistral")
 EVERY_PAIR = pytest.mark.parametrize(("api", "caller"), [(api, caller) for api in MODELS for caller in CALLERS])
 WAIT = "7"
 CODEX = {"user-agent": "codex_exec/0.166.0 (Linux)"}
+CODEX_AGENT = {"user_agent": CODEX["user-agent"]}
 
 # What the issue and the clients want: the status, and what stands where their API has a code.
 EXPECTED: dict[ErrorKind, dict[str, tuple[int, str]]] = {
@@ -51,9 +52,9 @@ EXPECTED: dict[ErrorKind, dict[str, tuple[int, str]]] = {
         "bedrock": (400, "ValidationException"),
     },
     "no-credit": {
-        "openai-chat": (429, "insufficient_quota"),
-        "mistral": (429, "insufficient_quota"),
-        "openai-responses": (429, "insufficient_quota"),
+        "openai-chat": (402, "insufficient_quota"),
+        "mistral": (402, "insufficient_quota"),
+        "openai-responses": (402, "insufficient_quota"),
         "anthropic": (402, "billing_error"),
         "gemini": (429, "RESOURCE_EXHAUSTED"),
         "bedrock": (400, "ServiceQuotaExceededException"),
@@ -159,8 +160,7 @@ def events_of(data: bytes) -> list[Any]:
 
 
 def is_event(caller: str, kind: str, *, codex: bool = False) -> bool:
-    always = ("too-long", "no-credit")
-    return caller == "openai-responses" and (kind in always or (codex and kind not in ("overloaded", "failed")))
+    return caller == "openai-responses" and (kind == "too-long" or (codex and kind not in ("overloaded", "failed")))
 
 
 # -------------------------------------------------------------------------------------------- before the first content
@@ -209,7 +209,7 @@ def test_codex_gets_events_that_it_acts_on(api: str) -> None:
     """It ends the turn after these codes, and shows the text of `invalid_prompt`; it waits for a rate limit."""
     codes = {
         "too-long": "context_length_exceeded",
-        "no-credit": "insufficient_quota",
+        "no-credit": "invalid_prompt",
         "rate-limited": "rate_limit_exceeded",
         "provider-key": "invalid_prompt",
         "unknown-model": "invalid_prompt",
@@ -266,7 +266,8 @@ def check_terminal_event(caller: str, kind: ErrorKind, data: bytes) -> None:
         events = events_of(data)
         assert events[0]["type"] == "response.created", data
         assert events[-1]["type"] == "response.failed", data
-        final = {"provider-key": "invalid_prompt", "unknown-model": "invalid_prompt", "overloaded": "server_error"}
+        final = {**dict.fromkeys(("no-credit", "provider-key", "unknown-model"), "invalid_prompt")}
+        final["overloaded"] = "server_error"
         assert events[-1]["response"]["error"]["code"] == final.get(kind, code), data
         assert b"event: error" not in data
     elif caller == "gemini":
@@ -290,6 +291,9 @@ def error_frame(api: str, error: ApiError) -> bytes:
         IdMap(wire.id_scheme(parse_model(None)), provider=wire.provider), NameMap(ANY_NAME), Report()
     )
     data = wire.stream_renderer(context, MODELS[api]).render_failure(error)
+    if wire.base_api == "openai-responses" and error.code is not None:
+        # Its clients get another code of segue.
+        data = data.replace(b'"invalid_prompt"', json.dumps(error.code).encode())
     return data if wire.base_api != "gemini" else b"data: " + data.strip() + b"\n\n"
 
 
@@ -359,11 +363,12 @@ def test_texts_that_mean_too_long(server: str) -> None:
 def test_codes_that_codex_knows_are_kept(code: str, stream: bool) -> None:
     status = 429 if code == "usage_not_included" else 400
     for api in ("openai-responses", "openai-chat"):
-        answer = answer_error(api, "openai-responses", ApiError(status, "No.", code, code), stream=stream)
+        failed = ApiError(status, "No.", code, code)
+        answer = answer_error(api, "openai-responses", failed, stream=stream, **CODEX_AGENT)
         assert len(answer.sent) == 1
         event = stream and code == "usage_not_included"
         error = events_of(answer.data)[-1]["response"]["error"] if event else answer.body["error"]
-        assert (answer.status, error["code"]) == (200 if event else status, code)
+        assert (answer.status, error["code"]) == (200 if event else 402 if code == "usage_not_included" else 400, code)
     data = stream_bytes("openai-responses", make_reply("openai-responses", text="A longer text. " * 30))
     events = data.split(b"\n\n")
     chunks = [b"\n\n".join(events[: len(events) // 2]) + b"\n\n"]
@@ -379,8 +384,8 @@ def test_codes_that_codex_knows_are_kept(code: str, stream: bool) -> None:
     ("code", "status"),
     [
         ("context_length_exceeded", 200),
-        ("insufficient_quota", 200),
-        ("usage_not_included", 200),
+        ("insufficient_quota", 402),
+        ("usage_not_included", 402),
         ("cyber_policy", 400),
         ("previous_response_not_found", 404),
         ("server_is_overloaded", 503),

@@ -365,22 +365,25 @@ def test_used_up_budget_is_told_with_its_layer_and_reset(tmp_path: Path) -> None
         spent = wait_until_settled(gateway)["ada"]["spent"]
         assert 1 < spent < 14
         client = openai.OpenAI(api_key="key-ada", base_url=f"{gateway.url}/v1")
-        with pytest.raises(openai.RateLimitError) as refused:
+        with pytest.raises(openai.APIStatusError) as refused:
             client.chat.completions.create(model="any", messages=messages, max_tokens=12)
-        assert refused.value.code == "insufficient_quota"
+        assert (refused.value.status_code, refused.value.code) == (402, "insufficient_quota")
         text = f"the budget of ada, $14.00 a day, is used up: ${spent:.2f} are spent, and this request can cost up to"
         assert text in str(refused.value)
         assert "it is reset at" in str(refused.value)
         with pytest.raises(anthropic.APIStatusError) as paid:
             claude.messages.create(model="any", max_tokens=12, messages=messages)
         assert (paid.value.status_code, paid.value.response.headers["x-should-retry"]) == (402, "false")
+        for stream in (False, True):
+            with pytest.raises(openai.APIStatusError, match="is used up"):
+                client.responses.create(model="any", input="x", max_output_tokens=12, stream=stream)
         body = {"model": "any", "input": "x", "stream": True, "max_output_tokens": 12}
-        events = post(gateway, "/v1/responses", body, **{"x-api-key": "key-ada"})
+        events = post(gateway, "/v1/responses", body, **{"x-api-key": "key-ada", "user-agent": "codex_exec/0.169.0"})
         assert "response.failed" in events.text
-        assert "insufficient_quota" in events.text
-        wait_until(lambda: gateway.log.count("is used up") == 3)
+        assert "is used up" in events.text
+        wait_until(lambda: gateway.log.count("is used up") == 5)
         metrics = get(gateway, "/metrics", **{"x-api-key": "key-ada"}).text
-        assert 'segue_rejected_total{client="ada",group="backend",reason="budget"} 3' in metrics
+        assert 'segue_rejected_total{client="ada",group="backend",reason="budget"} 5' in metrics
         whole = post(gateway, "/v1/messages", {**CHAT, "max_tokens": 100}, **{"x-api-key": "key-ada"})
         assert "more than the budget of ada, $14.00 a day" in whole.text
         assert len(gateway.emulators["anthropic"].requests) == 1
@@ -459,7 +462,7 @@ def test_alert_at_80_percent_comes_once(status: int, tmp_path: Path) -> None:
                 post(gateway, "/v1/chat/completions", body, **{"x-api-key": "key-ada"}).status_code for _ in range(20)
             ]
             assert statuses[0] == 200
-            assert statuses[-1] == 429
+            assert statuses[-1] == 402
             assert gateway.log.count("of the budget of ada, $30.00 a day, are spent; it is reset at") == 1
             metrics = get(gateway, "/metrics", **{"x-api-key": "key-ada"}).text
             assert 'segue_budget_alerts_total{budget="ada",period="day"} 1' in metrics
@@ -490,7 +493,7 @@ def test_passthrough_reserves_its_cost_and_settles_its_usage(tmp_path: Path) -> 
             for _ in range(3):
                 response = post(gateway, "/v1/embeddings", {"input": "x"}, **{"x-api-key": "key-ada"})
                 spent.append((response.status_code, round(wait_until_settled(gateway)["ada"]["spent"], 2)))
-            assert spent == [(200, 0.07), (200, 0.57), (429, 0.57)]
+            assert spent == [(200, 0.07), (200, 0.57), (402, 0.57)]
 
 
 def test_budget_without_a_store_is_refused() -> None:

@@ -1,7 +1,9 @@
 """The forms of errors for clients of the Chat API, and the error bodies of vendors and servers.
 
 Clients go by the status and the code; SDKs of OpenAI retry 408, 409, 429 and 5xx, unless the header `x-should-retry` is
-`false`. Clients for many providers also look for the vendor's text of a prompt that is too long.
+`false`. Qwen Code, opencode and cline know neither that header nor the code of used-up credit, and retry each 429; so
+that has the status 402, as at DeepSeek and OpenRouter. Clients for many providers also look for the vendor's text of a
+prompt that is too long.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ ERROR_FORMS: ErrorForms = {
     ),
     "too-large": ErrorForm(413, _INVALID, "request_too_large"),
     "no-credit": ErrorForm(
-        429,
+        402,
         "insufficient_quota",
         "insufficient_quota",
         known_codes=frozenset({"usage_not_included", "usage_limit_reached"}),

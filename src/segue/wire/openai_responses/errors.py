@@ -1,8 +1,9 @@
 """The forms of errors for clients of the Responses API.
 
-Codex knows `context_length_exceeded` and `insufficient_quota` only as codes of the event `response.failed`, in which
-the vendor sends them. It repeats a request after any status but 400, 429 and 503, waits only for the "try again in" of
-an event, and repeats it after an event whose code it does not know: `invalid_prompt` ends the turn and shows the text.
+Codex knows `context_length_exceeded` only as a code of the event `response.failed`, in which the vendor sends it. It
+repeats a request after any status but 400, 429 and 503, waits only for the "try again in" of an event, and repeats it
+after an event whose code it does not know: `invalid_prompt` ends the turn and shows the text. In place of the text of
+`insufficient_quota` it tells its user to check a plan, so that is not the code of an event.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ERROR_FORMS: ErrorForms = {
         text="Your input exceeds the context window of this model.",
         sizes="",
     ),
-    "no-credit": replace(_CHAT_FORMS["no-credit"], event_agents=_ALL),
+    "no-credit": replace(_CHAT_FORMS["no-credit"], event_code=_FINAL, event_agents=_CODEX),
     "rate-limited": replace(_CHAT_FORMS["rate-limited"], event_agents=_CODEX),
     "policy": replace(_CHAT_FORMS["policy"], code=_FINAL),
     "unknown-reference": _CHAT_FORMS["unknown-reference"],
