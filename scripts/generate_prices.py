@@ -1,8 +1,8 @@
 """Write `src/segue/specs/prices.json`: prices and context sizes of models, from genai-prices (`make prices`).
 
 A row is the model's id, a pattern of its names, its context size, and its prices by the size of the prompt: from how
-many tokens on, then dollars per million tokens of input, output, cache reads and cache writes. Prices for hours of the
-day follow: the first and the last minute in UTC, and the prices.
+many tokens on, then dollars per million tokens of input, output, cache reads, cache writes and, if there is one, of
+writes for an hour. Prices for hours of the day follow: the first and the last minute in UTC, and the prices.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import msgspec
 from genai_prices import types
 from genai_prices.data import providers
 
-from segue.specs.prices import SOURCES
+from segue.specs.prices import SOURCES, read_tiers
 
 FILE = Path(__file__).parent.parent / "src" / "segue" / "specs" / "prices.json"
-_PRICES = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
 
 
 def price_table() -> str:
@@ -44,11 +43,11 @@ def _iter_rows(provider: types.Provider) -> Iterator[list[Any]]:
             else [types.ConditionalPrice(constraint=None, prices=model.prices)]
         )
         usual = [price.prices for price in by_time if _is_active(price.constraint)][-1:]
-        tiers = _tiers(usual[0]) if usual else None
+        tiers = read_tiers(usual[0]) if usual else None
         if tiers is None:
             continue
         hours = [
-            [_minute(price.constraint.start_time), _minute(price.constraint.end_time), _tiers(price.prices)]
+            [_minute(price.constraint.start_time), _minute(price.constraint.end_time), read_tiers(price.prices)]
             for price in by_time
             if isinstance(price.constraint, types.TimeOfDateConstraint)
         ]
@@ -64,21 +63,6 @@ def _is_active(constraint: Any) -> bool:
 
 def _minute(time: Any) -> int:
     return time.hour * 60 + time.minute
-
-
-def _tiers(prices: types.ModelPrice) -> list[list[Any]] | None:
-    values = [getattr(prices, name, None) for name in _PRICES]
-    if values[0] is None or values[1] is None:
-        return None
-    starts = {tier.start for value in values if isinstance(value, types.TieredPrices) for tier in value.tiers}
-    return [[start, *(_price_above(value, start) for value in values)] for start in sorted({0, *starts})]
-
-
-def _price_above(value: Any, start: int) -> float | None:
-    """Return the price of a prompt with more tokens than `start`."""
-    if isinstance(value, types.TieredPrices):
-        value = next((tier.price for tier in reversed(value.tiers) if tier.start <= start and start), value.base)
-    return None if value is None else float(value)
 
 
 def _pattern(clause: Any) -> str:

@@ -65,6 +65,7 @@ _PRICES = {
     "output": "dollars per million output tokens",
     "cache_read": "the same for tokens read from a cache; if left out, that of `input`",
     "cache_write": "the same for tokens written to one; if left out, that of `input`",
+    "cache_write_1h": "the same for tokens that the cache keeps for an hour; if left out, that of `cache_write`",
 }
 
 TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {

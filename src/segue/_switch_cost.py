@@ -16,7 +16,7 @@ from msgspec import Struct
 from segue.canonical.request import Usage
 from segue.errors import format_count
 from segue.specs.caches import CacheRule, find_cache_rule
-from segue.specs.prices import find_model
+from segue.specs.prices import find_model, find_prices
 
 CostOf: TypeAlias = Callable[[str, str, Usage], float | None]
 """Maps provider, model and usage to dollars; None where no price is known."""
@@ -30,12 +30,7 @@ _NO_MINUTE = -1
 def cost_by_table(provider: str, model: str, usage: Usage) -> float | None:
     """Return the cost of a usage by the table of public prices, at the prices outside of peak hours."""
     row = find_model(provider, model)
-    if row is None:
-        return None
-    prices = row.prices_for(usage.input, _NO_MINUTE)
-    return prices.cost(
-        input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
-    )
+    return None if row is None else find_prices(row.tiers_at(_NO_MINUTE), usage.input).cost(usage)
 
 
 _STATE_TEXTS: dict[CacheState, str] = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from segue.canonical.request import Usage
 from segue.cli import config, trust_store
 from segue.cli.settings import Price, Settings
 from segue.cli.streams import BadInputError
@@ -80,7 +81,7 @@ def test_rules_for_tools_add_up_and_the_tools_themselves_are_those_of_both(proje
 
 def test_price_counts_cached_tokens_once():
     price = Price(input=2.0, output=8.0, cache_read=0.5)
-    assert price.cost(input=1_000_000, output=500_000, cache_read=400_000) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 4)
+    assert price.cost(Usage(1_000_000, 500_000, 400_000)) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 4)
     assert price.cost(input=1_000_000, output=0, cache_write=1_000_000) == 2.0
 
 

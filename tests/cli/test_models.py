@@ -40,7 +40,7 @@ def test_models_are_listed_with_context_and_prices(project: Project):
     [line] = [line for line in project.run("models", "anthropic").lines if line.endswith("(default)")]
     assert line.split() == ["anthropic/claude-sonnet-5", "1,000,000", "tokens", "$2", "/", "$10", "(default)"]
     [row] = project.run("models", "claude", "--json").json
-    prices = {"input": 2.0, "output": 10.0, "cache_read": 0.2, "cache_write": 2.5}
+    prices = {"input": 2.0, "output": 10.0, "cache_read": 0.2, "cache_write": 2.5, "cache_write_1h": 4.0}
     expected = {"context": 1_000_000, "max_output": 128_000, "prices": prices}
     assert row["models"]["claude-sonnet-5"] == expected
 

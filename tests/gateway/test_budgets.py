@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import openai
 import psycopg
 import pytest
 
-from segue.bridge.bounds import bound_input, bound_output, estimate_input
+from segue.bridge.bounds import bound_input, bound_output, bound_written, estimate_input
 from segue.canonical.request import Usage
 from segue.cli.gateway_settings import load_settings
 from segue.errors import InputError, StoreError
@@ -54,9 +55,10 @@ def dear_output(provider: str, model: str, usage: Usage) -> float:
 
 
 def cost(provider: str, model: str, usage: Usage) -> float:
-    """Input costs a cent for each token, output two, reads a tenth of a cent, and writes two cents."""
+    """A token of input costs a cent, output two, reads a tenth, writes two, and those for an hour three."""
     plain = usage.input - usage.cache_read - usage.cache_write
-    return plain * 0.01 + usage.cache_read * 0.001 + usage.cache_write * 0.02 + usage.output * 0.02
+    writes = usage.cache_write * 0.02 + usage.cache_write_1h * 0.01
+    return plain * 0.01 + usage.cache_read * 0.001 + writes + usage.output * 0.02
 
 
 # -------------------------------------------------------------------------------------------------------------- texts
@@ -143,6 +145,9 @@ def test_input_is_reserved_at_its_dearest_price() -> None:
     assert spending.bound(endpoint, plain, 0) == round(cost("", "", Usage(608, endpoint.max_output or 0)) * NANO)
     assert spending.bound(endpoint, marked, 0) == round(cost("", "", Usage(612, 1, 0, 612)) * NANO)
     assert spending.bound(endpoint, marked, 600) == round(cost("", "", Usage(612, 1, 600, 12)) * NANO)
+    hour = b'{"max_tokens": 1, "cache_control": {"ttl": "1h"}}'
+    assert bound_written(hour, 9) == (9, 9)
+    assert spending.bound(endpoint, hour, 0) == round(cost("", "", Usage(616, 1, 0, 616, 0, 616)) * NANO)
     assert Spending(lambda *_: None).bound(endpoint, plain, 0) is None
     assert Spending(lambda *_: None, 1_000_000).bound(endpoint, marked, 0) == 613 * NANO
 
@@ -354,6 +359,35 @@ def test_every_api_settles_what_it_used(surface: str, stream: bool, tmp_path: Pa
         assert line["cost"] == pytest.approx(expected)
         assert (line["client"], line["group"]) == ("ada", "backend")
         assert rows["ada"]["spent"] == rows["the group backend"]["spent"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("api", ["anthropic", "bedrock"])
+def test_cache_writes_for_an_hour_have_their_price(api: str, stream: bool, tmp_path: Path) -> None:
+    first, second = "word " * 9000, "more " * 9000
+    if api == "bedrock":
+        path = f"/model/any/converse{'-stream' * stream}"
+        points = [{"cachePoint": {"type": "default", "ttl": ttl}} for ttl in ("1h", "5m")]
+        content: list[Any] = [{"text": first}, points[0], {"text": second}, points[1]]
+        body = {"messages": [{"role": "user", "content": content}], "inferenceConfig": {"maxTokens": 9}}
+    else:
+        path = "/v1/messages"
+        markers = [{"type": "ephemeral", "ttl": ttl} for ttl in ("1h", "5m")]
+        texts = zip((first, second), markers, strict=True)
+        content = [{"type": "text", "text": text, "cache_control": marker} for text, marker in texts]
+        body = {"max_tokens": 9, "model": "any", "stream": stream, "messages": [{"role": "user", "content": content}]}
+    usage = tmp_path / "usage.jsonl"
+    with gateway_with_budget(tmp_path, "9000/day", apis=(api,), usage=str(usage)) as gateway:
+        reply = post(gateway, path, body, **{"x-api-key": "key-ada"})
+        assert reply.status_code == 200
+        wait_until_settled(gateway)
+        line = json.loads(usage.read_text())
+        found = re.findall(rb'(?:"ephemeral_1h_input_tokens":|"ttl": ?"1h", ?"inputTokens":) ?(\d+)', reply.content)
+        hours = [int(number) for number in found]
+        assert hours
+        assert 0 < hours[-1] < line["cache_write"]
+        expected = Usage(line["input"], line["output"], 0, line["cache_write"], 0, hours[-1])
+        assert line["cost"] == pytest.approx(cost("", "", expected))
 
 
 def test_used_up_budget_is_told_with_its_layer_and_reset(tmp_path: Path) -> None:

@@ -416,15 +416,23 @@ def test_own_key_of_the_client() -> None:
             (5, 1, 2),
         ),
         (b'{"usageMetadata": {"promptTokenCount": 7}}', (7, 0, 0)),
+        (
+            (
+                b'{"usage": {"input_tokens": 1, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 3, '
+                b'"cache_creation": {"ephemeral_5m_input_tokens": 1, "ephemeral_1h_input_tokens": 2}}}'
+            ),
+            (6, 0, 2, 2),
+        ),
         (b'{"text": "\\"usage\\": {\\"prompt_tokens\\": 3}"}', None),
         (b'{"usage": {"prompt_tokens": 3', None),
         (b'{"usage": {"prompt_tokens": "3"}}', None),
         (b"\xff\xfe", None),
     ],
 )
-def test_usage_in_the_end_of_a_response(tail: bytes, tokens: tuple[int, int, int] | None) -> None:
+def test_usage_in_the_end_of_a_response(tail: bytes, tokens: tuple[int, ...] | None) -> None:
     usage = find_usage(tail)
-    assert (None if usage is None else (usage.input, usage.output, usage.cache_read)) == tokens
+    hour = () if usage is None or not usage.cache_write_1h else (usage.cache_write_1h,)
+    assert (None if usage is None else (usage.input, usage.output, usage.cache_read, *hour)) == tokens
 
 
 def test_settings_that_are_not_valid() -> None:

@@ -11,11 +11,15 @@ from segue.bridge.providers import catalogue, resolve
 from segue.canonical.request import Usage
 from segue.models import parse_model
 from segue.runtime import prices
-from segue.specs.prices import SOURCES, _load_table, find_model
+from segue.specs.prices import SOURCES, _load_table, find_model, find_prices
 from segue.wire.anthropic.capabilities import capabilities_of
 
 KNOWN = [(row.name, model) for row in catalogue().values() if row.name in SOURCES for model in row.models]
-USAGES = [Usage(input=size, output=700, cache_read=400, cache_write=300) for size in (1_000, 150_000, 300_000)]
+USAGES = [
+    Usage(input=size, output=700, cache_read=400, cache_write=300, cache_write_1h=hour)
+    for size in (1_000, 150_000, 300_000)
+    for hour in (0, 100)
+]
 
 
 @pytest.mark.parametrize(("provider", "model"), KNOWN)
@@ -27,13 +31,14 @@ def test_table_has_the_prices_of_its_source(provider: str, model: str):
             output_tokens=usage.output,
             cache_read_tokens=usage.cache_read,
             cache_write_tokens=usage.cache_write,
+            cache_write_1h_tokens=usage.cache_write_1h,
         )
         row = find_model(provider, model)
         assert row is not None
         for hour in (0, 2, 7, 13, 20):
             time = datetime(2026, 11, 18, hour, 45, tzinfo=UTC)
             expected = source.calc_price(reported, model, provider_id=SOURCES[provider], genai_request_timestamp=time)
-            found = prices.cost_by(row.prices_for(usage.input, hour * 60 + 45), usage)
+            found = find_prices(row.tiers_at(hour * 60 + 45), usage.input).cost(usage)
             assert found == pytest.approx(float(expected.total_price)), hour
 
 
@@ -44,7 +49,8 @@ def test_table_is_made_from_the_pinned_version():
 
 
 def test_cost_needs_no_package(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(prices, "_load_calculator", lambda: None)
+    monkeypatch.setattr(prices, "_load_package", lambda: None)
+    prices._find_tiers.cache_clear()
     usage = Usage(input=1_000_000, output=1_000_000)
     assert prices.cost(usage, "anthropic", "claude-sonnet-5") == pytest.approx(12)
     assert prices.cost(usage, "openai", "gpt-4.1-2025-04-14") == pytest.approx(10)

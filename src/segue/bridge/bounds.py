@@ -23,6 +23,7 @@ _BLOB_BYTES, _BLOB_TOKENS = 3000, 4800
 _BLOB = re.compile(rb'"[A-Za-z0-9+/=_:;,.-]{%d,}+"' % _BLOB_BYTES)
 _PDF = b"application/pdf"
 _MARKERS = (b'"cache_control"', b'"cachePoint"')
+_HOUR = re.compile(rb'"ttl"\s*:\s*"1h"')
 # Where the APIs have the limit of a reply, and the number of replies.
 _LIMITS = (
     ("max_completion_tokens",),
@@ -58,8 +59,10 @@ def bound_output(body: bytes, default: int) -> int:
     return (max(limits) if limits else default) * max(choices, default=1)
 
 
-def has_cache_markers(body: bytes) -> bool:
-    return any(mark in body for mark in _MARKERS)
+def bound_written(body: bytes, tokens: int) -> tuple[int, int]:
+    """Return how many of these tokens a request may write to the cache, and how many of them for an hour."""
+    written = tokens if any(mark in body for mark in _MARKERS) else 0
+    return written, written if _HOUR.search(body) else 0
 
 
 def _find_number(members: Mapping[str, Raw], path: tuple[str, ...]) -> int | None:

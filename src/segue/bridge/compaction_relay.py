@@ -34,7 +34,7 @@ from segue.bridge.provider_errors import TransportError, connection_error
 from segue.bridge.providers import Endpoint
 from segue.bridge.reasoning import ReplySealer
 from segue.bridge.reply_relay import ReplyRelay
-from segue.bridge.summary import MAX_SECONDS, Summary, add_usage
+from segue.bridge.summary import MAX_SECONDS, Summary
 from segue.canonical.blocks import Message, Native, Opaque
 from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Reply, Request, Usage
@@ -90,12 +90,12 @@ class CompactionRelay(ReplyRelay):
     def usage(self) -> Usage | None:
         usage = super().usage
         if self._summary is not None:
-            usage = add_usage(self._summary.usage, None if self._summary.is_complete else usage)
-        return usage if self._spent == Usage() else add_usage(self._spent, usage)
+            usage = self._summary.usage + ((None if self._summary.is_complete else usage) or Usage())
+        return usage if self._spent == Usage() else self._spent + (usage or Usage())
 
     @property
     def summary_usage(self) -> Usage | None:
-        summary = self._spent if self._summary is None else add_usage(self._spent, self._summary.usage)
+        summary = self._spent if self._summary is None else self._spent + self._summary.usage
         return None if summary == Usage() else summary
 
     def _prepare(self) -> list[Action]:
@@ -253,13 +253,13 @@ class CompactionRelay(ReplyRelay):
         if not summary.is_complete:
             return self._send_part()
         if self._threshold is not None and not self._threshold.pauses:
-            self._spent = add_usage(self._spent, summary.usage)
+            self._spent += summary.usage
             self._first_block, self._summary_text = self._make_block(summary), summary.text
             return self._prepare()
         if self._summarised is None or self._compacted is None:
             self._selection.succeed()
             return self._respond_compaction(summary)
-        self._spent = add_usage(self._spent, summary.usage)
+        self._spent += summary.usage
         entries = self._compacted.save_summary(self._summarised, summary.text, bind_endpoint(attempt.endpoint))
         return [*([Save(entries)] if entries else []), *self._prepare()]
 
@@ -267,7 +267,7 @@ class CompactionRelay(ReplyRelay):
         if self._summary is None or (self._summarised is None and self._threshold is None):
             return super()._end_attempt(error)
         # Without a summary, the newest part of the history is better than an error.
-        self._spent = add_usage(self._spent, self._summary.usage)
+        self._spent += self._summary.usage
         self._failed_at = self._selection.current.name
         return self._prepare()
 

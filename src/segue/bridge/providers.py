@@ -57,6 +57,7 @@ class Model(Struct, frozen=True):
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_1h: float | None = None
 
 
 class Provider(Struct, frozen=True):

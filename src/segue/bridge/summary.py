@@ -58,17 +58,11 @@ class Summary:
         if reply.finish not in ("stop", "length") or not reply.text.strip():
             raise RemoteProtocolError("the model wrote no summary of the conversation")
         self.add_text(reply.text)
-        self.usage = add_usage(self.usage, reply.usage)
+        self.usage += reply.usage or Usage()
 
     def add_text(self, text: str) -> None:
         self.text = text.strip()
         self._parts = self._parts[1:]
-
-
-def add_usage(first: Usage, second: Usage | None) -> Usage:
-    if second is None:
-        return first
-    return Usage(*(getattr(first, name) + getattr(second, name) for name in Usage.__struct_fields__))
 
 
 def part_size(endpoint: Endpoint) -> int:

@@ -115,13 +115,17 @@ class Request(Struct, frozen=True, gc=False):
 
 
 class Usage(Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """Token counts. `input` includes the cached tokens, `output` the reasoning tokens."""
+    """Token counts. `input` includes the cached tokens, `output` the reasoning tokens.
+
+    `cache_write_1h` is the part of `cache_write` that is kept for an hour.
+    """
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
     reasoning: int = 0
+    cache_write_1h: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*map(add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))

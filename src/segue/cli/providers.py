@@ -150,9 +150,7 @@ class Providers:
             if (is_at_home := self._local.get(name)) is None:
                 is_at_home = self._local[name] = self._is_local(provider, model)
             return prices.cost(usage, provider, model, self.by_name.get(provider), local=is_at_home)
-        return price.cost(
-            input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
-        )
+        return price.cost(usage)
 
 
 _SIGNING_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")

@@ -55,6 +55,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from segue.bridge.failover import Preference
+from segue.canonical.request import Usage
 from segue.cli.request_options import parse_options
 from segue.cli.streams import BadInputError, format_os_error
 from segue.errors import InputError
@@ -126,6 +127,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True):
     output: Money | None = None
     cache_read: Money | None = None
     cache_write: Money | None = None
+    cache_write_1h: Money | None = None
 
 
 class ProviderSettings(OptionSettings, frozen=True):
@@ -192,17 +194,18 @@ class McpServerSettings(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """Dollars per million tokens. Cache reads and writes cost the same as `input` where not set."""
+    """Dollars per million tokens. Cache reads and writes cost as much as `input` where not set."""
 
     input: Money
     output: Money
     cache_read: Money | None = None
     cache_write: Money | None = None
+    cache_write_1h: Money | None = None
 
-    def cost(self, *, input: int, output: int, cache_read: int = 0, cache_write: int = 0) -> float:
-        """Return the cost of a usage; `input` includes cached tokens."""
-        prices = Prices(self.input, self.output, self.cache_read, self.cache_write)
-        return prices.cost(input=input, output=output, cache_read=cache_read, cache_write=cache_write)
+    def cost(self, usage: Usage) -> float:
+        """Return the cost of a usage."""
+        prices = Prices(self.input, self.output, self.cache_read, self.cache_write, self.cache_write_1h)
+        return prices.cost(usage)
 
 
 class RoutingRuleSettings(Struct, frozen=True):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from segue.bridge.bounds import bound_input, bound_output, has_cache_markers
+from segue.bridge.bounds import bound_input, bound_output, bound_written
 from segue.bridge.driver import UpstreamError
 from segue.bridge.entries import AsyncEntries
 from segue.bridge.http_requests import HttpRequest
@@ -52,8 +52,8 @@ class Spending:
         """
         tokens, output = bound_input(body), bound_output(body, endpoint.max_output or DEFAULT_OUTPUT)
         cached = min(cached, tokens)
-        written = tokens - cached if has_cache_markers(body) else 0
-        usages = (Usage(tokens, output, cached), Usage(tokens, output, cached, written))
+        written, hour = bound_written(body, tokens - cached)
+        usages = (Usage(tokens, output, cached), Usage(tokens, output, cached, written, cache_write_1h=hour))
         costs = [self.find_cost(endpoint.provider, endpoint.model, usage) for usage in usages]
         return None if None in costs else max(cost for cost in costs if cost is not None)
 

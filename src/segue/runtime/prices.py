@@ -6,59 +6,58 @@ Nothing is fetched.
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from segue.bridge.providers import Provider
 from segue.canonical.request import Usage
-from segue.specs.prices import SOURCES, Prices, find_model
+from segue.specs.prices import SOURCES, Prices, Tiers, find_model, find_prices, parse_tiers, read_tiers
+
+_MINUTE = 60
 
 
 def cost(usage: Usage, provider: str, model: str, row: Provider | None = None, *, local: bool = False) -> float | None:
     """Return the cost in dollars; None if unknown. For `local` providers only configured prices count."""
     configured = row.find_model(model) if row is not None else None
     if configured is not None and configured.input is not None and configured.output is not None:
-        prices = Prices(configured.input, configured.output, configured.cache_read, configured.cache_write)
-        return cost_by(prices, usage)
-    if local:
-        return None
-    calculate = _load_calculator() if provider in SOURCES else None
-    found = None if calculate is None else calculate(usage, SOURCES[provider], model)
-    if found is not None:
-        return found
+        prices = Prices(
+            configured.input,
+            configured.output,
+            configured.cache_read,
+            configured.cache_write,
+            configured.cache_write_1h,
+        )
+        return prices.cost(usage)
+    tiers = None if local else _find_tiers(provider, model, int(time.time()) // _MINUTE)
+    return None if tiers is None else find_prices(tiers, usage.input).cost(usage)
+
+
+@lru_cache(maxsize=1024)
+def _find_tiers(provider: str, model: str, minute: int) -> Tiers | None:
+    """Return the prices of a model in this minute since 1970: some differ by the hour, or begin on a day."""
+    now = datetime.fromtimestamp(minute * _MINUTE, UTC)
+    package = _load_package() if provider in SOURCES else None
+    if package is not None:
+        try:
+            found = package.calc_price(
+                package.Usage(), model, provider_id=SOURCES[provider], genai_request_timestamp=now
+            )
+            rows = read_tiers(found.model_price)
+        except (LookupError, ValueError):
+            # Unknown provider or model.
+            rows = None
+        if rows is not None:
+            return parse_tiers(rows)
     priced = find_model(provider, model)
-    if priced is None:
-        return None
-    now = datetime.now(UTC)
-    return cost_by(priced.prices_for(usage.input, now.hour * 60 + now.minute), usage)
-
-
-def cost_by(prices: Prices, usage: Usage) -> float:
-    """Return the cost of a usage in dollars."""
-    return prices.cost(
-        input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
-    )
+    return None if priced is None else priced.tiers_at(now.hour * 60 + now.minute)
 
 
 @cache
-def _load_calculator() -> Any:
+def _load_package() -> Any:
     try:
         import genai_prices
     except ImportError:
         return None
-
-    def calculate(usage: Usage, provider: str, model: str) -> float | None:
-        priced = genai_prices.Usage(
-            input_tokens=usage.input,
-            output_tokens=usage.output,
-            cache_read_tokens=usage.cache_read,
-            cache_write_tokens=usage.cache_write,
-        )
-        try:
-            return float(genai_prices.calc_price(priced, model, provider_id=provider).total_price)
-        except (LookupError, ValueError):
-            # Unknown provider or model, or inconsistent usage numbers.
-            return None
-
-    return calculate
+    return genai_prices

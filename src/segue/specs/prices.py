@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 # The providers of the catalogue, and their names in the source of the prices.
 SOURCES: Mapping[str, str] = {
@@ -28,20 +28,41 @@ _VENDORS = ("anthropic", "openai", "google", "mistral", "moonshotai", "deepseek"
 _MILLION = 1_000_000
 
 
+class TokenCounts(Protocol):
+    """The tokens of a reply: `input` has those of the cache, `cache_write` those that are kept for an hour."""
+
+    @property
+    def input(self) -> int: ...
+    @property
+    def output(self) -> int: ...
+    @property
+    def cache_read(self) -> int: ...
+    @property
+    def cache_write(self) -> int: ...
+    @property
+    def cache_write_1h(self) -> int: ...
+
+
 class Prices(NamedTuple):
-    """Dollars per million tokens. Without a cache price, cached input costs as much as other input."""
+    """Dollars per million tokens. Without a cache price, cached input costs as much as other input.
+
+    Without a price of its own, a write for an hour costs as much as another one.
+    """
 
     input: float
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_1h: float | None = None
 
-    def cost(self, *, input: int, output: int, cache_read: int = 0, cache_write: int = 0) -> float:
-        """Return the cost of a usage in dollars; `input` includes cached tokens."""
+    def cost(self, usage: TokenCounts) -> float:
+        """Return the cost in dollars."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
-        uncached = max(0, input - cache_read - cache_write)
-        return (uncached * self.input + cache_read * read + cache_write * write + output * self.output) / _MILLION
+        hour = write if self.cache_write_1h is None else self.cache_write_1h
+        plain = max(0, usage.input - usage.cache_read - usage.cache_write) * self.input + usage.output * self.output
+        writes = (usage.cache_write - usage.cache_write_1h) * write + usage.cache_write_1h * hour
+        return (plain + usage.cache_read * read + writes) / _MILLION
 
 
 Tiers: TypeAlias = tuple[tuple[int, Prices], ...]
@@ -55,10 +76,14 @@ class PricedModel(NamedTuple):
     tiers: Tiers
     hours: tuple[tuple[int, int, Tiers], ...] = ()
 
-    def prices_for(self, input: int, minute: int) -> Prices:
-        """Return the prices of a request whose prompt has this many tokens, in a minute of the day in UTC."""
-        tiers = next((tiers for start, end, tiers in reversed(self.hours) if start <= minute < end), self.tiers)
-        return next((prices for start, prices in reversed(tiers) if input > start), tiers[0][1])
+    def tiers_at(self, minute: int) -> Tiers:
+        """Return the prices in a minute of the day in UTC."""
+        return next((tiers for start, end, tiers in reversed(self.hours) if start <= minute < end), self.tiers)
+
+
+def find_prices(tiers: Tiers, input: int) -> Prices:
+    """Return the prices of a request whose prompt has this many tokens."""
+    return next((prices for start, prices in reversed(tiers) if input > start), tiers[0][1])
 
 
 @cache
@@ -78,12 +103,29 @@ def find_model(provider: str, model: str) -> PricedModel | None:
     for owner in _VENDORS if source is None else (source, *table["fallbacks"].get(source, ())):
         for _, pattern, context, tiers, *hours in table["providers"][owner]:
             if re.search(pattern, name):
-                by_hour = ((start, end, _parse_tiers(rows)) for start, end, rows in (hours[0] if hours else ()))
-                return PricedModel(context, _parse_tiers(tiers), tuple(by_hour))
+                by_hour = ((start, end, parse_tiers(rows)) for start, end, rows in (hours[0] if hours else ()))
+                return PricedModel(context, parse_tiers(tiers), tuple(by_hour))
     return None
 
 
-def _parse_tiers(rows: list[list[Any]]) -> Tiers:
+def read_tiers(prices: Any) -> list[list[Any]] | None:
+    """Return the rows of the prices of a model in genai-prices; None if it has no price of tokens."""
+    *values, hour = [getattr(prices, f"{name}_mtok", None) for name in Prices._fields]
+    if values[0] is None or values[1] is None:
+        return None
+    values += [] if hour is None else [hour]
+    starts = {tier.start for value in values for tier in getattr(value, "tiers", ())}
+    return [[start, *(_price_above(value, start) for value in values)] for start in sorted({0, *starts})]
+
+
+def _price_above(value: Any, start: int) -> float | None:
+    """Return the price of a prompt with more tokens than `start`."""
+    if hasattr(value, "tiers"):
+        value = next((tier.price for tier in reversed(value.tiers) if tier.start <= start and start), value.base)
+    return None if value is None else float(value)
+
+
+def parse_tiers(rows: list[list[Any]]) -> Tiers:
     return tuple((start, Prices(*prices)) for start, *prices in rows)
 
 

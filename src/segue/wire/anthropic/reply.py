@@ -98,6 +98,7 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
         cache_read=read,
         cache_write=written,
         reasoning=token_count(usage, "output_tokens_details", "thinking_tokens"),
+        cache_write_1h=min(written, token_count(usage, "cache_creation", "ephemeral_1h_input_tokens")),
     )
 
 
@@ -177,7 +178,12 @@ def render_stop_reason(finish: Finish, stop_sequence: str | None, last: Sequence
 
 
 def render_usage(usage: Usage) -> JsonObject:
-    details = {"output_tokens_details": {"thinking_tokens": usage.reasoning}} if usage.reasoning else {}
+    details: JsonObject = {}
+    if hour := usage.cache_write_1h:
+        others = usage.cache_write - hour
+        details["cache_creation"] = {"ephemeral_5m_input_tokens": others, "ephemeral_1h_input_tokens": hour}
+    if usage.reasoning:
+        details["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
     return {
         "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
         "cache_creation_input_tokens": usage.cache_write,

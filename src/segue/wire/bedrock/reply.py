@@ -13,6 +13,7 @@ from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import parse_content, render_block
 from segue.wire.json_values import (
     JsonObject,
+    list_or_empty,
     object_or_none,
     require_list,
     require_object,
@@ -90,11 +91,14 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
     read, written = token_count(usage, "cacheReadInputTokens"), token_count(usage, "cacheWriteInputTokens")
+    details = map(object_or_none, list_or_empty(usage.get("cacheDetails")))
+    hour = sum(token_count(detail, "inputTokens") for detail in details if detail and detail.get("ttl") == "1h")
     return Usage(
         input=token_count(usage, "inputTokens") + read + written,
         output=token_count(usage, "outputTokens"),
         cache_read=read,
         cache_write=written,
+        cache_write_1h=min(written, hour),
     )
 
 
