@@ -231,7 +231,9 @@ def find_usage(tail: bytes) -> Usage | None:
         # Anthropic's input is without the cached tokens.
         reads, writes = _number(fields, ("cache_read_input_tokens",)), _number(fields, ("cache_creation_input_tokens",))
         kinds = fields.get("cache_creation")
-        hour = _number(kinds, ("ephemeral_1h_input_tokens",)) if isinstance(kinds, dict) else 0
+        hour = 0
+        if isinstance(kinds, dict):
+            hour = _number(cast("dict[str, Any]", kinds), ("ephemeral_1h_input_tokens",))
         return Usage(_number(fields, _INPUT) + reads + writes, _number(fields, _OUTPUT), reads, writes, 0, hour)
     usage = Usage(_number(fields, _INPUT), _number(fields, _OUTPUT), _number(cached, ("cached_tokens",)))
     return usage if usage.input or usage.output else None

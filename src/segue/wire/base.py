@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import Struct, field
@@ -98,22 +97,6 @@ class ApiError(Struct, frozen=True):
 def is_random_id(reply_id: str, _request: Request) -> bool:
     """Return whether an id is long enough to be random: servers also send short constants or counters."""
     return _RANDOM_ID.match(reply_id) is not None
-
-
-def stream_opener(reader: str, *dialect: object) -> Callable[[str], StreamParser]:
-    """Return a function that opens a stream with this reader, `module:class`, which is imported on first use."""
-
-    def open_stream(turn_key: str) -> StreamParser:
-        from segue.wire.stream.parse import StreamParser
-
-        return StreamParser(resolve_name(reader)(turn_key, *dialect))
-
-    return open_stream
-
-
-def renderer_opener(renderer: str, *dialect: object) -> Callable[[RenderContext, str | None], StreamRenderer]:
-    """Return a function that returns this renderer, `module:class`, which is imported on first use."""
-    return lambda context, model: resolve_name(renderer)(context, model, *dialect)
 
 
 class BodyTool(Struct, frozen=True):

@@ -16,11 +16,12 @@ from segue.wire.anthropic.items import ITEM_KEYS, TOOL_CHANGES, block_kind, type
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_items, render_request
 from segue.wire.anthropic.tools import TOOL_KEYS
-from segue.wire.base import CompactionForm, CompactionThreshold, Wire, is_random_id, renderer_opener, stream_opener
+from segue.wire.base import CompactionForm, CompactionThreshold, Wire, is_random_id
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import prefix_scheme
 from segue.wire.json_values import object_or_none, objects_in, string_or_none
 from segue.wire.names import NameRule
+from segue.wire.stream.openers import renderer_opener, stream_opener
 
 # ANT-01: no other characters; the API documents no length limit
 _VALID_ID = r"[a-zA-Z0-9_-]+"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints, FilePlace
 from segue.wire.anthropic import constraints as claude_constraints
-from segue.wire.base import Wire, renderer_opener, stream_opener
+from segue.wire.base import Wire
 from segue.wire.bedrock.capabilities import API, DEFAULT_MODEL, Capabilities, capabilities_of
 from segue.wire.bedrock.errors import ERROR_FORMS
 from segue.wire.bedrock.items import ITEM_KEYS, block_kind
@@ -19,6 +19,7 @@ from segue.wire.bedrock.tools import TOOL_KEYS
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
+from segue.wire.stream.openers import renderer_opener, stream_opener
 
 # BED-01, and the rules of the model vendors, ANT-01 and MIS-01
 _IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_.:-]{1,64}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segue.models import Model, cache_by_model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE, Constraints
-from segue.wire.base import Wire, renderer_opener, stream_opener
+from segue.wire.base import Wire
 from segue.wire.gemini.capabilities import API, DEFAULT_MODEL, capabilities_of
 from segue.wire.gemini.errors import ERROR_FORMS
 from segue.wire.gemini.items import CODE_EXECUTION, ITEM_KEYS
@@ -15,6 +15,7 @@ from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import prefix_scheme
 from segue.wire.names import NameRule
+from segue.wire.stream.openers import renderer_opener, stream_opener
 
 # GEM-11: any non-empty text is valid
 _VALID_ID = r"[\s\S]+"

@@ -15,7 +15,7 @@ import msgspec
 from segue.models import Model, cache_by_model, parse_model
 from segue.render.constraints import Constraints
 from segue.render.ranges import BodyRange
-from segue.wire.base import BodyTool, Wire, renderer_opener, stream_opener
+from segue.wire.base import BodyTool, Wire
 from segue.wire.ids import IdScheme, prefix_scheme
 from segue.wire.json_values import optional_object, optional_strings
 from segue.wire.names import NameRule
@@ -35,6 +35,7 @@ from segue.wire.openai_shared import (
     parse_error,
 )
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
+from segue.wire.stream.openers import renderer_opener, stream_opener
 
 Row = Mapping[str, Any]
 _NO_CHANGES: Row = {}

@@ -11,7 +11,7 @@ import msgspec
 from segue.models import Model, cache_by_model
 from segue.render.constraints import Constraints
 from segue.render.ranges import BodyRange
-from segue.wire.base import ApiError, CompactionForm, CompactionThreshold, Wire, renderer_opener, stream_opener
+from segue.wire.base import ApiError, CompactionForm, CompactionThreshold, Wire
 from segue.wire.ids import prefix_scheme
 from segue.wire.json_values import JsonObject, objects_in
 from segue.wire.names import NAMESPACE_SEPARATOR, NameRule
@@ -32,6 +32,7 @@ from segue.wire.openai_shared import (
     parse_error,
     render_error,
 )
+from segue.wire.stream.openers import renderer_opener, stream_opener
 
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
