@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import Struct, field
 
+from segue.canonical.blocks import Native
 from segue.canonical.request import Finish, Reply, Request
 from segue.error_kinds import ErrorKind
 from segue.errors import InputError, SegueError
@@ -76,6 +77,21 @@ class RenderContext(Struct, frozen=True):
     report: Report
     fetch: Fetch | None = None
     request: Request | None = None
+
+
+class WireContext:
+    """What the render functions of one wire share; a wire adds its own state. `api` is that of its own fragments."""
+
+    def __init__(self, context: RenderContext, api: str) -> None:
+        self.api = api
+        self.ids = context.ids
+        self.project_name = context.names.render
+        self.report = context.report
+        self.fetch = context.fetch
+
+    def own_native(self, native: Native | None) -> Native | None:
+        """Return the native fragment if it belongs to this API."""
+        return native if native is not None and native.api == self.api else None
 
 
 class ApiError(Struct, frozen=True):

@@ -33,7 +33,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.models import Model
-from segue.wire.base import RenderContext
+from segue.wire.base import RenderContext, WireContext
 from segue.wire.code import fence_code
 from segue.wire.gemini.capabilities import API, capabilities_of
 from segue.wire.gemini.fields import (
@@ -287,30 +287,15 @@ ITEM_KEYS = both_cases(*_PARSERS, "thought", "thoughtSignature", "role", "parts"
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-class GeminiContext:
+class GeminiContext(WireContext):
     """The state of one rendering: projected ids and names, and which calls are sent with an id.
 
     A call and its result both have an id or neither has one (GEM-11). Older models pair by position and get no ids,
     except for same-API calls that had one. `project_call` must be called before `project_response` of its result.
     """
 
-    __slots__ = (
-        "_call_names",
-        "_new_ids",
-        "_projected",
-        "_same_ids",
-        "capabilities",
-        "fetch",
-        "ids",
-        "project_name",
-        "report",
-    )
-
     def __init__(self, render_context: RenderContext, model: Model, *, new_ids: bool = False) -> None:
-        self.ids = render_context.ids
-        self.project_name = render_context.names.render
-        self.report = render_context.report
-        self.fetch = render_context.fetch
+        super().__init__(render_context, API)
         self.capabilities = capabilities_of(model)
         self._new_ids = new_ids
         self._projected: dict[str, tuple[str | None, str]] = {}

@@ -12,12 +12,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import UNKNOWN_PROVIDER, Native
+from segue.canonical.blocks import UNKNOWN_PROVIDER
 from segue.canonical.request import Options, Reasoning
 from segue.models import Model
 from segue.render.constraints import Constraints
 from segue.render.report import Report, field_level
-from segue.wire.base import ApiError, RenderContext
+from segue.wire.base import ApiError, RenderContext, WireContext
 from segue.wire.json_values import JsonObject
 from segue.wire.mixed_body import BodyApi
 from segue.wire.openai_shared import render_error
@@ -147,27 +147,18 @@ class ChatDialect(Struct, frozen=True, dict=True):
         return (allowed is None or key in allowed) and (key != "refusal" or self.refusals)
 
 
-class ChatContext:
+class ChatContext(WireContext):
     """The render context: the dialect, projected ids and names, calls sent in the legacy form, and dropped keys.
 
     In a reply (`is_reply`) arguments that are not valid JSON are not wrapped.
     """
 
-    __slots__ = ("dialect", "dropped_keys", "fetch", "ids", "is_reply", "legacy_calls", "project_name", "report")
-
     def __init__(self, dialect: ChatDialect, render_context: RenderContext, *, is_reply: bool = False) -> None:
+        super().__init__(render_context, dialect.name)
         self.dialect = dialect
         self.is_reply = is_reply
-        self.ids = render_context.ids
-        self.project_name = render_context.names.render
-        self.report = render_context.report
-        self.fetch = render_context.fetch
         self.legacy_calls: set[str] = set()
         self.dropped_keys: set[tuple[str, str]] = set()
-
-    def own_native(self, native: Native | None) -> Native | None:
-        """Return the native fragment if it belongs to this API."""
-        return native if native is not None and native.api == self.dialect.name else None
 
 
 _PLACE_NAMES = {"body": "the request", "call": "tool calls", "call.function": "tool calls", "text": "text parts"}

@@ -13,7 +13,7 @@ from segue.canonical.blocks import Native, ToolCall
 from segue.canonical.ids import raw_id_or_none, short_hash
 from segue.canonical.json import parse_argument_text
 from segue.render.report import Report
-from segue.wire.base import RenderContext
+from segue.wire.base import RenderContext, WireContext
 from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.mixed_body import BodyApi
 from segue.wire.openai_responses.required_fields import has_required_fields, is_openai_item
@@ -182,33 +182,21 @@ class ParseContext(Struct, kw_only=True):
         return not seen
 
 
-class ResponsesContext:
+class ResponsesContext(WireContext):
     """The render context: projected ids and names, the calls by id, and the item ids in use.
 
     `keeps_item_ids`: the items of this reply follow reasoning with an id, so each is sent with its own if it is known.
     """
 
-    __slots__ = (
-        *("calls", "dialect", "fetch", "ids", "keeps_item_ids", "project_name", "report", "typed_call_ids"),
-        "used_item_ids",
-    )
-
     def __init__(
         self, dialect: ResponsesDialect, render_context: RenderContext, calls: Iterable[ToolCall] = ()
     ) -> None:
+        super().__init__(render_context, dialect.name)
         self.dialect = dialect
-        self.ids = render_context.ids
-        self.project_name = render_context.names.render
-        self.report = render_context.report
-        self.fetch = render_context.fetch
         self.calls = {call.id: call for call in calls}
         self.typed_call_ids: frozenset[str] = frozenset()
         self.used_item_ids: set[str] = set()
         self.keeps_item_ids = False
-
-    def own_native(self, native: Native | None) -> Native | None:
-        """Return the native fragment if it belongs to this API."""
-        return native if native is not None and native.api == self.dialect.name else None
 
     def known_item_id(self, kind: str, item_id: object) -> str | None:
         """Return the item's own id if the reply keeps ids and this one is valid for the type, and new."""
