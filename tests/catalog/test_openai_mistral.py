@@ -12,11 +12,11 @@ from msgspec import UNSET
 from segue._items import parse_item, render_item
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse, text_of
 from segue.errors import InputError
-from segue.wire.catalog.codecs import get_path
 from segue.wire.catalog.entry import load_entries
 from segue.wire.catalog.mistral import MISTRAL
 from segue.wire.catalog.openai import OPENAI
 from segue.wire.catalog.registry import get_entry
+from segue.wire.json_values import get_path
 from segue.wire.registry import WIRES
 from tests.catalog.expected_openai_mistral import EXPECTED
 from tests.catalog.vendor_catalog import Sample, samples

@@ -13,9 +13,10 @@ import pytest
 from segue._items import parse_item, render_item
 from segue.canonical.blocks import Block, Media, Opaque, Text, Thinking, ToolCall, ToolResponse, state_of
 from segue.errors import InputError
-from segue.wire.catalog.codecs import get_path, response_text
+from segue.wire.catalog.codecs import response_text
 from segue.wire.catalog.entry import Entry, check_payload
 from segue.wire.catalog.registry import SHAPES, get_entry
+from segue.wire.json_values import get_path
 from tests.catalog.expected_other_providers import EXPECTED, Expected
 from tests.each import for_each
 

@@ -161,3 +161,24 @@ def without_keys(value: Any, keys: frozenset[str]) -> Any:
     if isinstance(json, dict):
         return {key: without_keys(member, keys) for key, member in json.items() if key not in keys}
     return [without_keys(item, keys) for item in json] if isinstance(json, list) else json
+
+
+# Paths have the form `function.arguments` or `calls.0.id`.
+
+
+def get_path(payload: Any, path: str) -> Any:
+    """Return the value at a path; None if there is none."""
+    json: JsonValue = payload
+    for step in path.split(".") if path else ():
+        if isinstance(json, list):
+            json = json[int(step)] if step.isdigit() and int(step) < len(json) else None
+        else:
+            json = json.get(step) if isinstance(json, dict) else None
+    return json
+
+
+def set_path(payload: JsonObject, path: str, value: object) -> JsonObject:
+    """Return a copy of the payload with this value at the path."""
+    step, _, rest = path.partition(".")
+    inner = object_or_none(payload.get(step)) or {}
+    return {**payload, step: set_path(inner, rest, value) if rest else value}

@@ -6,9 +6,9 @@ from msgspec import UNSET
 
 from segue.canonical.blocks import Block, Media, ToolCall, ToolResponse
 from segue.wire.bedrock.media import format_name
-from segue.wire.catalog.codecs import ArgumentsCodec, OutputCodec, Patch, get_path, object_arguments
+from segue.wire.catalog.codecs import ArgumentsCodec, OutputCodec, Patch, object_arguments
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
-from segue.wire.json_values import JsonObject
+from segue.wire.json_values import JsonObject, get_path
 
 _ASSISTANT_BODY = EnclosingBody("bedrock", lambda block: {"messages": [{"role": "assistant", "content": [block]}]})
 _USER_BODY = EnclosingBody("bedrock", lambda block: {"messages": [{"role": "user", "content": [block]}]})

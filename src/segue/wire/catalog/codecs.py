@@ -13,33 +13,15 @@ from msgspec import UNSET, Struct, UnsetType
 from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
 from segue.render.report import Report
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, get_path, object_or_none, string_or_none
 from segue.wire.openai_responses.item_types import format_approval
 from segue.wire.tools import render_arguments_object
-
-
-def get_path(payload: object, path: str) -> Any:
-    """Return the value at a path; None if there is none."""
-    for step in path.split(".") if path else ():
-        if isinstance(payload, list):
-            items = cast("list[object]", payload)
-            payload = items[int(step)] if step.isdigit() and int(step) < len(items) else None
-        else:
-            payload = cast("JsonObject", payload).get(step) if isinstance(payload, dict) else None
-    return payload
 
 
 def has_path(payload: object, path: str) -> bool:
     """Return whether the path exists, even with the value null."""
     parent, _, name = path.rpartition(".")
     return name in (object_or_none(get_path(payload, parent)) or {})
-
-
-def set_path(payload: JsonObject, path: str, value: object) -> JsonObject:
-    """Return a copy of the payload with this value at the path."""
-    step, _, rest = path.partition(".")
-    inner = object_or_none(payload.get(step)) or {}
-    return {**payload, step: set_path(inner, rest, value) if rest else value}
 
 
 Patch: TypeAlias = dict[str, Any]

@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.errors import InputError
-from segue.wire.catalog.codecs import get_path
-from segue.wire.json_values import JsonObject, json_type_name, require_object
+from segue.wire.json_values import JsonObject, get_path, json_type_name, require_object
 
 
 class Entry(Struct, frozen=True):

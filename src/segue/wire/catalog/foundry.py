@@ -14,7 +14,6 @@ from segue.wire.catalog.codecs import (
     Patch,
     approval_field,
     custom_output,
-    get_path,
     json_text,
     keys_output,
     object_arguments,
@@ -28,7 +27,7 @@ from segue.wire.catalog.codecs import (
 )
 from segue.wire.catalog.openai_outputs import code_interpreter_output, render_image_file, screenshot_output
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape, is_one_of
-from segue.wire.json_values import JsonObject, object_list, object_or_none
+from segue.wire.json_values import JsonObject, get_path, object_list, object_or_none
 from segue.wire.openai_responses.item_types import HOSTED_TYPES
 
 # ---------------------------------------------------------------------------------------------------- agents: arguments

@@ -12,7 +12,6 @@ from segue.wire.catalog.codecs import (
     Content,
     OutputCodec,
     Patch,
-    get_path,
     no_arguments,
     object_arguments,
     response_text,
@@ -25,7 +24,7 @@ from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.items import CODE_EXECUTION
 from segue.wire.gemini.media import render_inline
 from segue.wire.gemini.results import parse_result_content
-from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, get_path, list_or_empty, object_or_none, string_or_none
 from segue.wire.merge import intact_fragment
 
 # -------------------------------------------------------------------------------------------------------- interactions

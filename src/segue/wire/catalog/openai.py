@@ -12,7 +12,6 @@ from segue.wire.catalog.codecs import (
     OutputCodec,
     Patch,
     free_text,
-    get_path,
     json_text,
     json_value,
     parse_approval_text,
@@ -41,7 +40,7 @@ from segue.wire.catalog.openai_outputs import (
 )
 from segue.wire.catalog.openai_responses import RESPONSES
 from segue.wire.catalog.shape import EnclosingBody, PayloadShape
-from segue.wire.json_values import JsonObject, object_or_none, string_or_none
+from segue.wire.json_values import JsonObject, get_path, object_or_none, string_or_none
 from segue.wire.openai_responses.item_types import HOSTED_TYPES, format_approval
 
 # ---------------------------------------------------------------------------------------------------------- assistants

@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType
 
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolResponse
 from segue.canonical.json import encode_json_text, parse_argument_text
-from segue.wire.catalog.codecs import Content, OutputCodec, Patch, get_path, has_content, parse_data_url, response_text
-from segue.wire.json_values import JsonObject, object_or_none, require_list, string_or_none
+from segue.wire.catalog.codecs import Content, OutputCodec, Patch, has_content, parse_data_url, response_text
+from segue.wire.json_values import JsonObject, get_path, object_or_none, require_list, string_or_none
 from segue.wire.openai_responses.item_types import CALL_TYPES, HOSTED_TYPES
 from segue.wire.openai_responses.parts import parse_image_url, parse_parts
 from segue.wire.openai_shared import data_url

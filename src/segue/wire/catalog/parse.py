@@ -15,10 +15,10 @@ from segue.canonical.blocks import Block, Identity, Media, Native, Opaque, Origi
 from segue.canonical.ids import canonical_tool_id, raw_id_or_none
 from segue.canonical.json import encode_json_text
 from segue.errors import InputError
-from segue.wire.catalog.codecs import get_path, parse_data_url
+from segue.wire.catalog.codecs import parse_data_url
 from segue.wire.catalog.entry import Entry
 from segue.wire.catalog.shape import PayloadShape
-from segue.wire.json_values import JsonObject, optional_string, require_list, require_object
+from segue.wire.json_values import JsonObject, get_path, optional_string, require_list, require_object
 from segue.wire.names import join_name
 from segue.wire.registry import WIRES
 

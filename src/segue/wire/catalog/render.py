@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Block, Native, Opaque, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError
-from segue.wire.catalog.codecs import Patch, get_path, set_path
+from segue.wire.catalog.codecs import Patch
 from segue.wire.catalog.entry import Entry, check_payload
 from segue.wire.catalog.shape import PayloadShape
-from segue.wire.json_values import JsonObject
+from segue.wire.json_values import JsonObject, get_path, set_path
 from segue.wire.names import split_name
 
 PayloadBlock = ToolCall | ToolResponse | Opaque

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from segue.wire.catalog.codecs import ApprovalCodec, ArgumentsCodec, OutputCodec, get_path, no_arguments
-from segue.wire.json_values import JsonObject
+from segue.wire.catalog.codecs import ApprovalCodec, ArgumentsCodec, OutputCodec, no_arguments
+from segue.wire.json_values import JsonObject, get_path
 
 
 class EnclosingBody(Struct, frozen=True):

@@ -25,6 +25,7 @@ from segue.wire.json_values import JsonObject, json_type_name, object_list, obje
 from segue.wire.names import join_name
 from segue.wire.openai_responses.context import ParseContext, parse_arguments
 from segue.wire.openai_responses.parts import parse_image_url
+from segue.wire.vendor_tools.client_run import is_in_container
 
 # The call types for any tool, each with its output type: OAI-RESP-17.
 FUNCTION_TYPES = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
@@ -157,10 +158,6 @@ def _structured_output(item: JsonObject) -> Any:
     return UNSET if output is None or isinstance(output, str) else output
 
 
-def _is_in_container(item: JsonObject) -> bool:
-    return (object_or_none(item.get("environment")) or {}).get("type") in ("container_auto", "container_reference")
-
-
 CALL_TYPES: dict[str, CallType] = {
     "computer_call": CallType("computer_call_output", "computer", _pick_fields("action", "actions"), _screenshot),
     "local_shell_call": CallType(
@@ -175,7 +172,7 @@ CALL_TYPES: dict[str, CallType] = {
         "shell",
         _get_field("action"),
         _shell_output,
-        is_hosted=_is_in_container,
+        is_hosted=is_in_container,
         render_output=_render_shell_output,
         output_required=True,
     ),

@@ -138,9 +138,9 @@ def _computer_item(arguments: JsonObject) -> JsonObject | None:
     return {**actions, "pending_safety_checks": []} if actions else None
 
 
-def _in_container(members: JsonObject) -> bool:
-    kind = (object_or_none(members.get("environment")) or {}).get("type")
-    return kind in ("container_auto", "container_reference")
+def is_in_container(members: JsonObject) -> bool:
+    """Return whether this call or declaration of a shell is for one that the provider runs."""
+    return (object_or_none(members.get("environment")) or {}).get("type") in ("container_auto", "container_reference")
 
 
 # ----------------------------------------------------------------------------------------------------------- the table
@@ -220,7 +220,7 @@ CLIENT_TOOLS: tuple[ClientTool, ...] = (
         _object("commands", commands=_TEXTS, timeout_ms=_NUMBER, max_output_length=_NUMBER),
         "shell_call",
         _under_key("action", "commands"),
-        is_excluded=_in_container,
+        is_excluded=is_in_container,
     ),
     ClientTool(
         _OPENAI,

@@ -14,7 +14,16 @@ import msgspec
 from msgspec import Struct
 
 from segue.models import Model
-from segue.wire.json_values import JsonObject, integer_or_none, json_type_name, list_or_empty, object_or_none
+from segue.wire.json_values import (
+    JsonObject,
+    get_path,
+    integer_or_none,
+    json_type_name,
+    list_or_empty,
+    object_or_none,
+    set_path,
+)
+from segue.wire.vendor_tools.client_run import is_in_container
 from segue.wire.vendor_tools.mcp import (
     parse_anthropic_server,
     parse_gemini_server,
@@ -98,7 +107,7 @@ class HostedTool(Struct, frozen=True):
         """Parse the options; None if the declaration cannot be converted to another API."""
         if self.parser is not None:
             return self.parser(members)
-        raw_options = {name: _get_path(members, path) for name, path in self.option_paths.items()}
+        raw_options = {name: get_path(members, path) for name, path in self.option_paths.items()}
         parsed = _parse_options(raw_options)
         if any(
             name in _RESTRICTIONS and value is not None and parsed.get(name) is None
@@ -115,21 +124,8 @@ class HostedTool(Struct, frozen=True):
         members: JsonObject = dict(self.fixed_members)
         for name, path in self.option_paths.items():
             if name in options:
-                _set_path(members, path, options[name])
+                members = set_path(members, path, options[name])
         return members
-
-
-def _get_path(members: JsonObject, path: str) -> Any:
-    head, _, rest = path.partition(".")
-    return _get_path(object_or_none(members.get(head)) or {}, rest) if rest else members.get(head)
-
-
-def _set_path(members: JsonObject, path: str, value: object) -> None:
-    head, _, rest = path.partition(".")
-    if rest:
-        _set_path(members.setdefault(head, {}), rest, value)
-    else:
-        members[head] = value
 
 
 # ------------------------------------------------------------------------------------------------------ which models
@@ -144,11 +140,6 @@ def _supports_tool_search(model: Model) -> bool:
 def _is_search_model(model: Model) -> bool:
     """Return True for models such as `gpt-4o-search-preview` and `gpt-5-search-api`."""
     return "search" in re.split(r"[^a-z0-9]+", model.name.lower())
-
-
-def _is_local_shell(members: JsonObject) -> bool:
-    kind = (object_or_none(members.get("environment")) or {}).get("type")
-    return kind not in ("container_auto", "container_reference")
 
 
 def _parse_search_options(members: JsonObject) -> ToolOptions:
@@ -238,7 +229,7 @@ _BASE_ROWS: tuple[HostedTool, ...] = (
         "code_interpreter",
         fixed_members={"container": {"type": "auto"}},
     ),
-    HostedTool("openai-responses", "code_execution", "shell", None, is_excluded=_is_local_shell),
+    HostedTool("openai-responses", "code_execution", "shell", is_excluded=lambda members: not is_in_container(members)),
     HostedTool("gemini", "code_execution", "codeExecution", "codeExecution"),
     HostedTool(
         "anthropic",
@@ -283,14 +274,8 @@ ROWS = (*_BASE_ROWS, *(msgspec.structs.replace(row, api="azure-foundry") for row
 
 def find_source_row(api: str, kind: str, members: JsonObject) -> HostedTool | None:
     """Return the row that parses a declaration of this type."""
-    return next(
-        (
-            row
-            for row in ROWS
-            if row.api == api and re.fullmatch(row.type_pattern, kind) and not row.is_excluded(members)
-        ),
-        None,
-    )
+    rows = (row for row in ROWS if row.api == api and re.fullmatch(row.type_pattern, kind))
+    return next((row for row in rows if not row.is_excluded(members)), None)
 
 
 def find_target_row(api: str, kind: ToolKind, model: Model) -> HostedTool | None:
