@@ -129,15 +129,10 @@ _CONTENT = with_failure_fields(
     custom_output("content", _parse_result_content, _render_result_content), {"is_error": True}
 )
 _CALL = PayloadShape(
-    id="id", name="name", arguments=_input_with_caller(), parent="caller.tool_id", enclosing_body=_ASSISTANT_BODY
+    name="name", arguments=_input_with_caller(), parent="caller.tool_id", enclosing_body=_ASSISTANT_BODY
 )
 _SERVER_CALL = PayloadShape(
-    id="id",
-    name="name",
-    arguments=_input_with_caller(),
-    kind="hosted",
-    parent="caller.tool_id",
-    enclosing_body=_ASSISTANT_BODY,
+    name="name", arguments=_input_with_caller(), kind="hosted", parent="caller.tool_id", enclosing_body=_ASSISTANT_BODY
 )
 
 
@@ -193,11 +188,7 @@ _EPOCH = "1970-01-01T00:00:00Z"
 
 def _tool_use_event(kind: Any, **defaults: str) -> PayloadShape:
     return PayloadShape(
-        id="id",
-        name="name",
-        arguments=object_arguments("input"),
-        kind=kind,
-        defaults={"processed_at": _EPOCH, **defaults},
+        name="name", arguments=object_arguments("input"), kind=kind, defaults={"processed_at": _EPOCH, **defaults}
     )
 
 
@@ -217,7 +208,6 @@ ANTHROPIC: dict[str, PayloadShape] = {
     "ResponseServerToolUseBlock": _SERVER_CALL,
     "AdvisorServerToolUseBlock": _SERVER_CALL,
     "ResponseMCPToolUseBlock": PayloadShape(
-        id="id",
         name="name",
         arguments=object_arguments("input"),
         kind="hosted",
@@ -240,7 +230,7 @@ ANTHROPIC: dict[str, PayloadShape] = {
     ),
     # The wire does not parse this block; as a single payload it is a tool output.
     "MCPToolListingBlock": PayloadShape(
-        tool="mcp_list_tools", output=keys_output("mcp_server_name", "tools"), kind="hosted"
+        id=None, tool="mcp_list_tools", output=keys_output("mcp_server_name", "tools"), kind="hosted"
     ),
     "AgentToolUseEvent": _tool_use_event("hosted"),
     "AgentToolResultEvent": _tool_result_event("tool_use_id", "hosted", processed_at=_EPOCH),

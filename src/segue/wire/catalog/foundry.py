@@ -86,7 +86,7 @@ def _step(
     defaults: dict[str, Any] | None = None,
 ) -> PayloadShape:
     return PayloadShape(
-        id="id", name=name, tool=tool, arguments=arguments, output=output, kind="hosted", defaults=defaults or {}
+        name=name, tool=tool, arguments=arguments, output=output, kind="hosted", defaults=defaults or {}
     )
 
 
@@ -94,7 +94,7 @@ def _map_step(tool: str) -> PayloadShape:
     return _step(tool, _open_map_arguments(tool), text_output(f"{tool}.output"))
 
 
-_FUNCTION = PayloadShape(id="id", name="function.name", arguments=json_text("function.arguments"))
+_FUNCTION = PayloadShape(name="function.name", arguments=json_text("function.arguments"))
 _ACTION = selected_keys("action", root="computer_use_preview")
 
 _AGENTS: dict[str, PayloadShape] = {
@@ -132,7 +132,6 @@ _AGENTS: dict[str, PayloadShape] = {
         defaults={"browser_automation": {"input": "", "output": "", "steps": []}},
     ),
     "RunStepComputerUseToolCall": PayloadShape(
-        id="id",
         tool="computer",
         arguments=_ACTION,
         output=screenshot_output("computer_use_preview.output"),
@@ -155,26 +154,16 @@ _AGENTS: dict[str, PayloadShape] = {
     ),
     "RequiredFunctionToolCall": _FUNCTION,
     "RequiredComputerUseToolCall": PayloadShape(
-        id="id",
-        tool="computer",
-        arguments=_ACTION,
-        defaults={"computer_use_preview": {"pending_safety_checks": []}},
+        tool="computer", arguments=_ACTION, defaults={"computer_use_preview": {"pending_safety_checks": []}}
     ),
     "RequiredMcpToolCall": PayloadShape(
-        id="id",
-        name="name",
-        arguments=json_text("arguments"),
-        kind="hosted",
-        defaults={"server_label": "unknown"},
+        name="name", arguments=json_text("arguments"), kind="hosted", defaults={"server_label": "unknown"}
     ),
     "AgentsToolOutput": PayloadShape(
         id="tool_call_id", output=text_output("output"), defaults={"type": "function_call_output"}
     ),
     "AgentsComputerToolOutput": PayloadShape(id="tool_call_id", tool="computer", output=screenshot_output()),
-    "AgentsToolApproval": PayloadShape(
-        id="tool_call_id",
-        approval=approval_field("approve", True, False),
-    ),
+    "AgentsToolApproval": PayloadShape(id="tool_call_id", approval=approval_field("approve", True, False)),
 }
 
 
@@ -241,10 +230,9 @@ FOUNDRY: dict[str, PayloadShape] = {
     **dict(_pair_shapes("SharepointGrounding", "sharepoint_grounding")),
     # Neither holds the search query.
     "MemorySearchToolCallItemParam": PayloadShape(
-        tool="memory_search", output=_MEMORY_OUTPUT, kind="hosted", enclosing_body=_ITEM_BODY
+        id=None, tool="memory_search", output=_MEMORY_OUTPUT, kind="hosted", enclosing_body=_ITEM_BODY
     ),
     "MemorySearchToolCallItemResource": PayloadShape(
-        id="id",
         tool="memory_search",
         output=with_failure_fields(_MEMORY_OUTPUT, _FAILED),
         failed=is_one_of("status", "failed"),
@@ -253,7 +241,6 @@ FOUNDRY: dict[str, PayloadShape] = {
         enclosing_body=_ITEM_BODY,
     ),
     "WorkflowActionOutputItem": PayloadShape(
-        id="id",
         name="kind",
         output=keys_output("action_id", "parent_action_id", "previous_action_id", "status"),
         failed=is_one_of("status", "failed"),
@@ -263,18 +250,13 @@ FOUNDRY: dict[str, PayloadShape] = {
         enclosing_body=_REPLY_ITEM_BODY,
     ),
     "OAuthConsentRequestOutputItem": PayloadShape(
-        id="id",
         tool="oauth_consent",
         output=keys_output("server_label", "consent_link"),
         kind="hosted",
         enclosing_body=_REPLY_ITEM_BODY,
     ),
     "StructuredOutputsOutputItem": PayloadShape(
-        id="id",
-        tool="capture_structured_outputs",
-        output=value_output("output"),
-        kind="hosted",
-        enclosing_body=_REPLY_ITEM_BODY,
+        tool="capture_structured_outputs", output=value_output("output"), kind="hosted", enclosing_body=_REPLY_ITEM_BODY
     ),
     **_AGENTS,
 }

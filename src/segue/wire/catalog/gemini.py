@@ -91,7 +91,7 @@ _HIDDEN = with_failure_fields(OutputCodec(lambda _step: (None, UNSET), lambda _r
 
 
 def _interaction_call(tool: str, arguments: ArgumentsCodec) -> PayloadShape:
-    return PayloadShape(id="id", tool=tool, arguments=arguments, kind="hosted")
+    return PayloadShape(tool=tool, arguments=arguments, kind="hosted")
 
 
 def _interaction_result(tool: str, output: OutputCodec | None) -> PayloadShape:
@@ -111,10 +111,10 @@ _TOOLS: dict[str, tuple[str, ArgumentsCodec, OutputCodec | None]] = {
 }
 
 _INTERACTIONS: dict[str, PayloadShape] = {
-    "InteractionFunctionCall": PayloadShape(id="id", name="name", arguments=_ARGUMENTS),
+    "InteractionFunctionCall": PayloadShape(name="name", arguments=_ARGUMENTS),
     "InteractionFunctionResult": PayloadShape(id="call_id", name="name", output=_RESULT, failed=is_true("is_error")),
     "InteractionMcpServerToolCall": PayloadShape(
-        id="id", name="name", arguments=_ARGUMENTS, kind="hosted", defaults={"server_name": "unknown"}
+        name="name", arguments=_ARGUMENTS, kind="hosted", defaults={"server_name": "unknown"}
     ),
     "InteractionMcpServerToolResult": PayloadShape(
         id="call_id", name="name", output=OutputCodec(_parse_result, _render_result), kind="hosted"
@@ -261,7 +261,7 @@ GEMINI: dict[str, PayloadShape] = {
     "LiveServerToolCall": _call_shape(list_path="toolCall.functionCalls"),
     "LiveClientToolResponse": _result_shape(list_path="toolResponse.functionResponses"),
     "LiveServerToolCallCancellation": PayloadShape(
-        id="id", list_path="toolCallCancellation.ids", ids_only=True, cancelled=lambda _payload: True
+        list_path="toolCallCancellation.ids", ids_only=True, cancelled=lambda _payload: True
     ),
     **_INTERACTIONS,
 }

@@ -45,7 +45,6 @@ def _render_end_event(response: ToolResponse) -> Patch:
 
 MISTRAL: dict[str, PayloadShape] = {
     "ToolCall": PayloadShape(
-        id="id",
         name="function.name",
         arguments=json_text("function.arguments"),
         defaults={"type": "function"},
@@ -59,19 +58,11 @@ MISTRAL: dict[str, PayloadShape] = {
     ),
     "FunctionCallEntry": PayloadShape(id="tool_call_id", item_id="id", name="name", arguments=json_text("arguments")),
     "FunctionResultEntry": PayloadShape(id="tool_call_id", item_id="id", output=text_output("result")),
-    "ToolCallConfirmation": PayloadShape(
-        id="tool_call_id",
-        approval=approval_field("confirmation", "allow", "deny"),
-    ),
+    "ToolCallConfirmation": PayloadShape(id="tool_call_id", approval=approval_field("confirmation", "allow", "deny")),
     "ToolExecutionEntry": PayloadShape(
-        id="id",
-        name="name",
-        arguments=json_text("arguments"),
-        output=OutputCodec(_parse_info, _render_info),
-        kind="hosted",
+        name="name", arguments=json_text("arguments"), output=OutputCodec(_parse_info, _render_info), kind="hosted"
     ),
     "AgentHandoffEntry": PayloadShape(
-        id="id",
         tool="agent_handoff",
         arguments=selected_keys("previous_agent_id", "previous_agent_name", "next_agent_id", "next_agent_name"),
         kind="hosted",
@@ -87,7 +78,7 @@ MISTRAL: dict[str, PayloadShape] = {
     "ResponsesFunctionCallOutput": PayloadShape(
         id="call_id", item_id="id", output=parts_output("output"), parent="caller.caller_id"
     ),
-    "AudioToolCall": PayloadShape(id="id", name="name", arguments=json_text("arguments")),
+    "AudioToolCall": PayloadShape(name="name", arguments=json_text("arguments")),
     "AudioToolTranscriptTurn": PayloadShape(
         id="tool_call_id",
         name="name",
@@ -95,10 +86,9 @@ MISTRAL: dict[str, PayloadShape] = {
         failed=is_one_of("status", "error"),
         defaults={"timestamp": "1970-01-01T00:00:00Z"},
     ),
-    "VoiceAgentToolCallStartedEvent": PayloadShape(id="id", name="name", defaults={"ts": 0.0}),
+    "VoiceAgentToolCallStartedEvent": PayloadShape(name="name", defaults={"ts": 0.0}),
     # Only this event holds the call's arguments.
     "VoiceAgentToolCallEndedEvent": PayloadShape(
-        id="id",
         name="name",
         output=OutputCodec(text_output("result").parse, _render_end_event),
         failed=is_one_of("status", "error"),

@@ -20,12 +20,7 @@ from segue.wire.catalog.codecs import (
     text_output,
     value_output,
 )
-from segue.wire.catalog.openai_mcp import (
-    APPROVAL_REQUEST,
-    APPROVAL_RESPONSE,
-    MCP_LIST_TOOLS,
-    mcp_output,
-)
+from segue.wire.catalog.openai_mcp import APPROVAL_REQUEST, APPROVAL_RESPONSE, MCP_LIST_TOOLS, mcp_output
 from segue.wire.catalog.openai_outputs import (
     code_interpreter_output,
     has_failed,
@@ -63,15 +58,12 @@ def _parse_run_output(step: JsonObject) -> Content:
 
 
 _ASSISTANTS: dict[str, PayloadShape] = {
-    "RequiredActionFunctionToolCall": PayloadShape(
-        id="id", name="function.name", arguments=json_text("function.arguments")
-    ),
+    "RequiredActionFunctionToolCall": PayloadShape(name="function.name", arguments=json_text("function.arguments")),
     "SubmitToolOutput": PayloadShape(id="tool_call_id", output=text_output("output")),
     "RunStepFunctionToolCall": PayloadShape(
-        id="id", name="function.name", arguments=json_text("function.arguments"), output=text_output("function.output")
+        name="function.name", arguments=json_text("function.arguments"), output=text_output("function.output")
     ),
     "RunStepCodeInterpreterToolCall": PayloadShape(
-        id="id",
         tool="code_interpreter",
         arguments=_CODE_ARGUMENTS,
         output=OutputCodec(_parse_run_output, _CODE_OUTPUT.render),
@@ -79,7 +71,6 @@ _ASSISTANTS: dict[str, PayloadShape] = {
         defaults={"code_interpreter.outputs": []},
     ),
     "RunStepFileSearchToolCall": PayloadShape(
-        id="id",
         tool="file_search",
         arguments=selected_keys("ranking_options", root="file_search"),
         output=list_output("file_search.results"),
@@ -96,7 +87,6 @@ _REALTIME: dict[str, PayloadShape] = {
     "RealtimeFunctionCall": PayloadShape(id="call_id", item_id="id", name="name", arguments=json_text("arguments")),
     "RealtimeFunctionCallOutput": PayloadShape(id="call_id", item_id="id", output=text_output("output")),
     "RealtimeMCPToolCall": PayloadShape(
-        id="id",
         name="name",
         arguments=json_text("arguments"),
         output=mcp_output(lambda text: {"type": "tool_execution_error", "message": text}),
@@ -120,7 +110,7 @@ _CHATKIT: dict[str, PayloadShape] = {
         arguments=json_text("arguments"),
         output=with_status(text_output("output"), failed="completed"),
         defaults={"object": "chatkit.thread_item", "thread_id": "", "created_at": 0, "status": "in_progress"},
-    ),
+    )
 }
 
 
@@ -165,7 +155,6 @@ _BROWSER_APPROVAL = ApprovalCodec(_parse_approval, _render_approval)
 def _subagent_shape(tool: str, *names: str) -> PayloadShape:
     """Return the shape of a call without an output; a failure shows only in its status."""
     return PayloadShape(
-        id="id",
         tool=tool,
         arguments=selected_keys(*names),
         output=with_status(OutputCodec(lambda _item: (None, UNSET), lambda _response: {})),
@@ -193,7 +182,6 @@ _AGENTS: dict[str, PayloadShape] = {
         defaults=_TURN,
     ),
     "AgentMCPCall": PayloadShape(
-        id="id",
         name="name",
         arguments=json_value("arguments"),
         output=with_status(output_or_error(value_output("output"))),
@@ -202,7 +190,6 @@ _AGENTS: dict[str, PayloadShape] = {
         defaults={"server_label": "", "output": None, "error": None, **_RUNNING},
     ),
     "AgentWebSearchCall": PayloadShape(
-        id="id",
         tool="web_search",
         arguments=ArgumentsCodec(
             lambda item: (HOSTED_TYPES["web_search_call"].arguments(item), None), json_value("action").render
@@ -213,7 +200,6 @@ _AGENTS: dict[str, PayloadShape] = {
         defaults=_DONE,
     ),
     "AgentCommandExecution": PayloadShape(
-        id="id",
         tool="command_execution",
         arguments=selected_keys("command", "cwd"),
         output=with_status(OutputCodec(_parse_command_output, _render_command_output)),
@@ -222,7 +208,6 @@ _AGENTS: dict[str, PayloadShape] = {
         defaults=_RUNNING,
     ),
     "AgentComputerUseCall": PayloadShape(
-        id="id",
         tool="computer_use",
         arguments=selected_keys("title"),
         output=with_status(screenshot_output()),
@@ -263,21 +248,24 @@ _MESSAGE_BODY = EnclosingBody("openai-chat", lambda message: {"messages": [messa
 
 _CHAT: dict[str, PayloadShape] = {
     "ChatFunctionToolCall": PayloadShape(
-        id="id", name="function.name", arguments=json_text("function.arguments"), enclosing_body=_CALL_BODY
+        name="function.name", arguments=json_text("function.arguments"), enclosing_body=_CALL_BODY
     ),
     "ChatCustomToolCall": PayloadShape(
-        id="id", name="custom.name", arguments=free_text("custom.input"), kind="custom", enclosing_body=_CALL_BODY
+        name="custom.name", arguments=free_text("custom.input"), kind="custom", enclosing_body=_CALL_BODY
     ),
     "ChatToolMessage": PayloadShape(
         id="tool_call_id", output=parts_output("content", "text", lambda _media: None), enclosing_body=_MESSAGE_BODY
     ),
     "ChatLegacyFunctionCall": PayloadShape(
+        id=None,
         name="function_call.name",
         arguments=json_text("function_call.arguments"),
         defaults={"content": None},
         enclosing_body=_MESSAGE_BODY,
     ),
-    "ChatLegacyFunctionMessage": PayloadShape(name="name", output=text_output("content"), enclosing_body=_MESSAGE_BODY),
+    "ChatLegacyFunctionMessage": PayloadShape(
+        id=None, name="name", output=text_output("content"), enclosing_body=_MESSAGE_BODY
+    ),
 }
 
 OPENAI: dict[str, PayloadShape] = {**RESPONSES, **_CHAT, **_ASSISTANTS, **_REALTIME, **_CHATKIT, **_AGENTS}

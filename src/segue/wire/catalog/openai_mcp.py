@@ -60,7 +60,6 @@ def _parse_tool_lines(blocks: Sequence[Block]) -> list[JsonObject]:
 
 # The tools of a server with their descriptions, or the error. No tool call requests them.
 MCP_LIST_TOOLS = PayloadShape(
-    id="id",
     tool="mcp_list_tools",
     output=OutputCodec(_parse_tool_list, _render_tool_list),
     failed=has_failed,
@@ -73,10 +72,8 @@ MCP_LIST_TOOLS = PayloadShape(
 
 
 APPROVAL_REQUEST = PayloadShape(
-    id="id", name="name", arguments=json_text("arguments"), kind="hosted", defaults={"server_label": ""}
+    name="name", arguments=json_text("arguments"), kind="hosted", defaults={"server_label": ""}
 )
 APPROVAL_RESPONSE = PayloadShape(
-    id="approval_request_id",
-    item_id="id",
-    approval=approval_field("approve", True, False, "reason"),
+    id="approval_request_id", item_id="id", approval=approval_field("approve", True, False, "reason")
 )

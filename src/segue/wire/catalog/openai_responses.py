@@ -85,7 +85,7 @@ def _render_output_texts(response: ToolResponse) -> Patch:
 
 # An item has its own id besides the id that call and output share; an item that is both has only its own.
 _ITEM = PayloadShape(id="call_id", item_id="id", enclosing_body=_ITEM_BODY)
-_CALL_AND_OUTPUT = PayloadShape(id="id", failed=has_failed, kind="hosted", enclosing_body=_ITEM_BODY)
+_CALL_AND_OUTPUT = PayloadShape(failed=has_failed, kind="hosted", enclosing_body=_ITEM_BODY)
 _NAMED_ITEM = replace(_ITEM, name="name", namespace="namespace", parent=_PARENT_PATH)
 _HOSTED_ITEM = replace(_ITEM, kind="hosted")
 _PATCH = replace(_ITEM, tool="apply_patch", parent=_PARENT_PATH)
@@ -154,7 +154,7 @@ _CLIENT_SIDE: dict[str, PayloadShape] = {
     "FunctionShellCallOutputItemParam": _SHELL_OUTPUT,
     "LocalShellToolCall": replace(_ITEM, tool="local_shell", arguments=json_value("action"), defaults=_DONE),
     "LocalShellToolCallOutput": PayloadShape(
-        id="id", tool="local_shell", output=text_output("output"), enclosing_body=_ITEM_BODY
+        tool="local_shell", output=text_output("output"), enclosing_body=_ITEM_BODY
     ),
     "ToolSearchCall": _TOOL_SEARCH,
     "ToolSearchCallItemParam": _TOOL_SEARCH,

@@ -27,7 +27,7 @@ def _never(_payload: JsonObject) -> bool:
 
 
 class PayloadShape(Struct, frozen=True, kw_only=True):
-    """`id` is the path of the id that call and output share, `item_id` that of the item's own id, if separate.
+    """`id` is the path of the id that call and output share, if they have one, `item_id` that of the item's own id.
 
     `namespace` is the path of the namespace of a name, `tool` the tool name where the payload has none.
     `list_path` is the path of a list whose members are each a call or an output; the other paths then start at a
@@ -35,7 +35,7 @@ class PayloadShape(Struct, frozen=True, kw_only=True):
     `defaults` are the values, by path, of required fields that blocks do not hold.
     """
 
-    id: str | None = None
+    id: str | None = "id"
     item_id: str | None = None
     name: str | None = None
     namespace: str | None = None
