@@ -17,14 +17,7 @@ from segue.errors import InputError, RemoteProtocolError
 from segue.render.content import drop_omitted_blocks
 from segue.render.hosted import approvals_to_text
 from segue.render.report import Report
-from segue.reply import (
-    SentRequest,
-    find_model_fields,
-    map_reply,
-    render_reply,
-    report_dropped,
-    require_call_names,
-)
+from segue.reply import SentRequest, find_model_fields, map_reply, render_reply, report_dropped, require_call_names
 from segue.wire.base import ApiError, RenderContext, Wire
 from segue.wire.error_forms import classify_error, fit_error
 from segue.wire.ids import IdMap

@@ -65,7 +65,7 @@ def messages_spec(roles: Mapping[str, Mapping[str, Spec] | None]) -> Spec:
             "role",
             {
                 role: object_of(
-                    content=nullable(any_of(STRING, list_of(OBJECT if parts is None else tagged("type", parts)))),
+                    content=nullable(any_of(STRING, list_of(OBJECT if parts is None else tagged("type", parts))))
                 )
                 for role, parts in roles.items()
             },

@@ -20,7 +20,7 @@ from segue.models import Model
 from segue.specs.types import ANY, STRING, object_of
 
 NOT_CHECKABLE: Mapping[str, str] = {
-    "KIM-07": "about reply streams and the ids in them; a request may repeat an id in a later turn",
+    "KIM-07": "about reply streams and the ids in them; a request may repeat an id in a later turn"
 }
 
 # Check → severity on Kimi. Not shared: 01 (native ids may be longer), 03/04/15 (KIM-02, KIM-03), 16, 17, 21 and

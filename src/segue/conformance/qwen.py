@@ -16,9 +16,7 @@ from segue.conformance.rule import Problem, RuleSet, RuleTable, Severity
 from segue.conformance.values import json_type_name, quote, type_name
 from segue.specs.types import any_of
 
-NOT_CHECKABLE: Mapping[str, str] = {
-    "QWEN-05": "about reply streams; a request body holds no deltas",
-}
+NOT_CHECKABLE: Mapping[str, str] = {"QWEN-05": "about reply streams; a request body holds no deltas"}
 
 # Check → severity on DashScope. Not shared: 01 (no known limit), 03/04/15 (QWEN-01, QWEN-02), 10 (QWEN-03), 16, 17
 # and 22 (OpenAI's own limits and keys; `reasoning_content` and `partial` are native keys here).

@@ -14,18 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import (
-    Block,
-    Code,
-    Media,
-    Message,
-    Native,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResponse,
-)
+from segue.canonical.blocks import Block, Code, Media, Message, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.json import encode_json_sorted
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.request import Tool

@@ -10,17 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from segue.canonical.blocks import (
-    Code,
-    Media,
-    Message,
-    Opaque,
-    Speaker,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResponse,
-)
+from segue.canonical.blocks import Code, Media, Message, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.contents import Contents
 from segue.render.draft import Draft
 

@@ -99,12 +99,7 @@ class IdMap:
     """The projected ids of one request. Calls of a later reply are added with `assign`."""
 
     def __init__(
-        self,
-        scheme: IdScheme,
-        *,
-        provider: str,
-        policy: str = "auto",
-        allow_duplicates: bool = False,
+        self, scheme: IdScheme, *, provider: str, policy: str = "auto", allow_duplicates: bool = False
     ) -> None:
         self._scheme = scheme
         self._provider = provider
@@ -121,11 +116,7 @@ class IdMap:
     @classmethod
     def project(cls, transcript: Transcript, scheme: IdScheme, project_name: Callable[[str], str]) -> IdMap:
         """Assign an id to every call of a transcript."""
-        id_map = cls(
-            scheme,
-            provider=transcript.constraints.provider,
-            policy=transcript.policy.ids,
-        )
+        id_map = cls(scheme, provider=transcript.constraints.provider, policy=transcript.policy.ids)
         id_map.add_calls(transcript.contents.calls, project_name)
         return id_map
 

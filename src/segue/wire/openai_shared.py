@@ -99,9 +99,7 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
     is_on = reasoning.enabled or reasoning.visible
     if effort is None and is_on and not reasons_by_default:
         report.add(
-            "adjusted",
-            "reasoning effort set to medium: the target enables reasoning by an effort",
-            subject="reasoning",
+            "adjusted", "reasoning effort set to medium: the target enables reasoning by an effort", subject="reasoning"
         )
         return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort="medium"))
     supported = _supported_efforts(model) if is_reasoning_model(model) else _EFFORTS
@@ -241,13 +239,7 @@ def is_openai_file(media: Media) -> bool:
 
 
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
-AUDIO_FORMATS = {
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/wave": "wav",
-    "audio/mpeg": "mp3",
-    "audio/mp3": "mp3",
-}
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
 def split_data_url(url: str) -> tuple[str | None, str | None]:

@@ -19,15 +19,7 @@ from typing import Any, cast
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from segue.canonical.blocks import (
-    Shortening,
-    ShortenReason,
-    ToolCall,
-    ToolResponse,
-    edit_block,
-    state_of,
-    text_of,
-)
+from segue.canonical.blocks import Shortening, ShortenReason, ToolCall, ToolResponse, edit_block, state_of, text_of
 from segue.canonical.codec import encode_value
 from segue.canonical.compress.plan import Plan
 from segue.canonical.json import encode_json_sorted

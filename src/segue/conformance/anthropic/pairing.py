@@ -106,8 +106,7 @@ def results_first(request: AnthropicRequest) -> Iterator[Problem]:
                 waiting.discard(block.tool_use_id)
                 if other:
                     yield Problem(
-                        block.path,
-                        f"the result of {quote(block.tool_use_id)} comes after {other}; it must come first",
+                        block.path, f"the result of {quote(block.tool_use_id)} comes after {other}; it must come first"
                     )
 
 

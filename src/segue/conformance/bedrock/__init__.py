@@ -12,9 +12,7 @@ from segue.conformance.bedrock import calls, claude, content
 from segue.conformance.bedrock.request import BedrockRequest, parse_request
 from segue.conformance.rule import RuleSet
 
-NOT_CHECKABLE: Mapping[str, str] = {
-    "BED-12": "about reply streams; a request body holds no deltas",
-}
+NOT_CHECKABLE: Mapping[str, str] = {"BED-12": "about reply streams; a request body holds no deltas"}
 
 RULE_SET: RuleSet[BedrockRequest] = RuleSet(
     "bedrock", parse_request, (*calls.table, *content.table, *claude.RULES), NOT_CHECKABLE, model_key="modelId"

@@ -14,7 +14,7 @@ from segue.conformance.mistral import calls, content, keys, order, types
 from segue.conformance.rule import RuleSet
 
 NOT_CHECKABLE: Mapping[str, str] = {
-    "MIS-16": "about reply streams; a request may repeat an id in a later turn (MIS-06)",
+    "MIS-16": "about reply streams; a request may repeat an id in a later turn (MIS-06)"
 }
 
 RULE_SET: RuleSet[ChatRequest] = RuleSet(

@@ -13,18 +13,7 @@ from segue.conformance.lookup import list_objects
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.openai_responses.tools import TOOL_TYPES
 from segue.conformance.rule import Problem, RuleTable
-from segue.specs.types import (
-    ANY,
-    BOOLEAN,
-    STRING,
-    any_of,
-    bounded,
-    enum_of,
-    list_of,
-    nullable,
-    object_of,
-    tagged,
-)
+from segue.specs.types import ANY, BOOLEAN, STRING, any_of, bounded, enum_of, list_of, nullable, object_of, tagged
 
 table: RuleTable[ResponsesRequest] = RuleTable()
 

@@ -43,5 +43,5 @@ PAIRING_CHECKS = frozenset(
 # Servers with a chat template compare no ids: unpaired calls and results reach the model unchanged.
 TEMPLATE_SERVER_CHECKS = OPENAI_LIMITS | PAIRING_CHECKS | {"calls_have_results", "names_valid", "results_are_text"}
 SELF_HOSTED = OPENAI_ONLY | {
-    *("call_has_id", "call_id_short", "arguments_are_strings", "no_unknown_keys", "minimax_arguments"),
+    *("call_has_id", "call_id_short", "arguments_are_strings", "no_unknown_keys", "minimax_arguments")
 }

@@ -12,13 +12,7 @@ from segue.canonical.json import encode_json, encode_json_text
 from segue.canonical.request import Usage
 from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.items import drop_unknown_keys, render_block, with_unmodelled
-from segue.wire.anthropic.reply import (
-    blocks_for_client,
-    message_id,
-    render_error,
-    render_stop_reason,
-    render_usage,
-)
+from segue.wire.anthropic.reply import blocks_for_client, message_id, render_error, render_stop_reason, render_usage
 from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, string_or_none
 from segue.wire.stream.events import Finished, ReplyStart

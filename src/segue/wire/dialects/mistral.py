@@ -127,11 +127,7 @@ WIRE = make_wire(
         string_media=True,
         empty_tools=False,
         parameters_required=True,
-        option_types={
-            "safe_prompt": optional_boolean,
-            "prompt_mode": optional_string,
-            "prediction": optional_object,
-        },
+        option_types={"safe_prompt": optional_boolean, "prompt_mode": optional_string, "prediction": optional_object},
         option_keys={"seed": "random_seed", "top_k": "top_k", "user": None},
         allowed_keys={place: frozenset(keys.split()) for place, keys in _ALLOWED_KEYS.items()},
         allowed_part_types={

@@ -158,9 +158,7 @@ WIRES = (
     ),
     # COMP-11
     make_server_wire(
-        "z.ai",
-        {"render_error": errors.render_coded_error},
-        {"first_speaker": "human", "needs_user_message": True},
+        "z.ai", {"render_error": errors.render_coded_error}, {"first_speaker": "human", "needs_user_message": True}
     ),
     # COMP-12: its own `/api/chat` requires the object itself; `/v1` accepts a string that contains one.
     make_server_wire(

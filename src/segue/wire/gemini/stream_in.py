@@ -25,11 +25,7 @@ from segue.wire.gemini.fields import (
     object_or_none,
 )
 from segue.wire.gemini.items import mark_cut_off, parse_origin, parse_parts
-from segue.wire.gemini.reply import (
-    parse_error,
-    parse_reply,
-    parse_timestamp,
-)
+from segue.wire.gemini.reply import parse_error, parse_reply, parse_timestamp
 from segue.wire.json_values import list_or_empty, require_object
 from segue.wire.stream.deltas import TextBuffer
 from segue.wire.stream.events import arguments_text

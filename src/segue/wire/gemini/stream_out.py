@@ -9,12 +9,7 @@ from segue.canonical.json import encode_json
 from segue.models import parse_model
 from segue.wire.base import ApiError, RenderContext
 from segue.wire.gemini.capabilities import API
-from segue.wire.gemini.fields import (
-    JsonObject,
-    both_cases,
-    find_key,
-    get_field,
-)
+from segue.wire.gemini.fields import JsonObject, both_cases, find_key, get_field
 from segue.wire.gemini.items import GeminiContext, is_signature_of_next, render_parts
 from segue.wire.gemini.reply import (
     blocks_for_client,

@@ -10,12 +10,7 @@ from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.json import parse_argument_text, to_plain_json
 from segue.wire.json_values import JsonObject, object_or_none, optional_object
-from segue.wire.stream.deltas import (
-    ARGUMENT_PLACEHOLDERS,
-    ArgumentsBuffer,
-    arguments_to_text,
-    is_complete_object,
-)
+from segue.wire.stream.deltas import ARGUMENT_PLACEHOLDERS, ArgumentsBuffer, arguments_to_text, is_complete_object
 from segue.wire.stream.parse import PayloadReader, join_surrogates
 
 # Placeholders that servers send before the arguments: nothing, or an empty value that is then sent again whole.

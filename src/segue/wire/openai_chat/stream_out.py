@@ -13,12 +13,7 @@ from segue.wire.json_values import JsonObject, object_or_none
 from segue.wire.openai_chat.dialect import ChatContext, ChatDialect
 from segue.wire.openai_chat.items import render_call
 from segue.wire.openai_chat.messages import render_assistant
-from segue.wire.openai_chat.reply import (
-    ID_PREFIX,
-    blocks_for_client,
-    render_finish,
-    render_usage,
-)
+from segue.wire.openai_chat.reply import ID_PREFIX, blocks_for_client, render_finish, render_usage
 from segue.wire.openai_chat.stream_in import MODELLED_DELTA_FIELDS, PER_CHUNK_FIELDS, text_part
 from segue.wire.stream.events import Delta, Event, Finished, InputDelta, ReplyStart, TextDelta, ThinkingDelta
 from segue.wire.stream.framing import encode_sse

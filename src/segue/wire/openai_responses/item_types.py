@@ -353,11 +353,7 @@ HOSTED_TYPES: dict[str, _HostedType] = {
         output_only=True,
     ),
     "structured_outputs": _HostedType(
-        "capture_structured_outputs",
-        _no_arguments,
-        _text_output,
-        structured=_structured_output,
-        output_only=True,
+        "capture_structured_outputs", _no_arguments, _text_output, structured=_structured_output, output_only=True
     ),
 }
 

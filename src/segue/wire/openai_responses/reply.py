@@ -11,14 +11,7 @@ from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, Tool
 from segue.canonical.request import Finish, Reply, Request, Usage
 from segue.render.draft import are_identical
 from segue.wire.base import RenderContext
-from segue.wire.json_values import (
-    JsonObject,
-    number_or_none,
-    object_or_none,
-    objects_in,
-    require_list,
-    string_or_none,
-)
+from segue.wire.json_values import JsonObject, number_or_none, object_or_none, objects_in, require_list, string_or_none
 from segue.wire.merge import replace_modelled_fields
 from segue.wire.openai_responses.context import ResponsesContext, ResponsesDialect
 from segue.wire.openai_responses.item_types import APPROVAL_REQUEST, CALL_TYPES, FUNCTION_TYPES, HOSTED_TYPES, item_type

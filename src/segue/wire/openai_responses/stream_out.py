@@ -291,10 +291,7 @@ class ResponsesRenderer(StreamRenderer):
         native = self._wire_context.own_native(call.native)
         own_id = string_or_none(native.fragment.get("id")) if native is not None else None
         prefix = "ctc" if item["type"] == "custom_tool_call" else "fc"
-        return {
-            "id": own_id or self._writer.derive_id(prefix),
-            **{key: item[key] for key in item if key != "id"},
-        }
+        return {"id": own_id or self._writer.derive_id(prefix), **{key: item[key] for key in item if key != "id"}}
 
     def _end_call(self, open_item: _OpenItem, call: ToolCall, text: str) -> Iterator[bytes]:
         name, key = _INPUT_EVENTS[open_item.fragment["type"]]

@@ -87,11 +87,7 @@ QWEN = UNRESTRICTED
 
 # Errors seen: «schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top
 # level», «array schema missing items», «object schema missing properties» (which all but OpenAPI get at the top).
-OPENAI = SchemaRules(
-    "openai",
-    rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
-    items_required=True,
-)
+OPENAI = SchemaRules("openai", rejected_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"}, items_required=True)
 # Its validator has the same error messages («schema must be a JSON Schema of 'type: "object"'»).
 DEEPSEEK = replace(OPENAI, name="deepseek")
 

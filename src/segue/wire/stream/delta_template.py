@@ -34,10 +34,7 @@ _VARIABLE_FIELDS = re.compile(
 )
 _ValueCheck: TypeAlias = tuple[bytes, Callable[[bytes], bool]]
 """The least of the values of a field, and a function that returns whether a value has no other characters."""
-_VALUE_CHECKS: dict[str | None, _ValueCheck] = {
-    "number": (b"1", bytes.isdigit),
-    "padding": (b"", bytes.isalnum),
-}
+_VALUE_CHECKS: dict[str | None, _ValueCheck] = {"number": (b"1", bytes.isdigit), "padding": (b"", bytes.isalnum)}
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)
 
 

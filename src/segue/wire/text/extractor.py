@@ -343,11 +343,7 @@ class TextExtractor:
         origin = Origin(provider, self._model, found.raw_id, identity="natural" if found.raw_id else "absent")
         index = self._calls
         call_id = canonical_tool_id(
-            provider=provider,
-            raw_id=found.raw_id,
-            tool_name=found.name,
-            turn_key=self._turn_key,
-            call_index=index,
+            provider=provider, raw_id=found.raw_id, tool_name=found.name, turn_key=self._turn_key, call_index=index
         )
         while call_id in self._ids:
             index += 1
