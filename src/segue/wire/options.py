@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from segue.canonical.request import Effort, Options
+from segue.models import Model, parse_model
 from segue.render.report import Report, field_level
+from segue.render.transcript import Transcript
+from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, optional_boolean, optional_integer, optional_number, optional_string
 
 _VALUE_PARSERS: dict[str, Callable[[object, str], Any]] = {
@@ -93,11 +96,36 @@ def find_fitted(before: Options, after: Options) -> frozenset[str]:
     return frozenset(name for name in _VALUE_PARSERS if getattr(before, name) != getattr(after, name))
 
 
-def report_new(report: Report, before: Report, after: Report, *, dropped: frozenset[str] = frozenset()) -> None:
-    """Report what rendering the options changes now and did not before; of the `dropped` options in any case."""
-    known = before.findings
-    new = (finding for finding in after.findings if finding.subject in dropped or finding not in known)
-    report.extend(new, drops=after.drops)
+class RenderOptions(Protocol):
+    """Renders options as fields of a body. `has_tools`: tools are declared; `project_name` projects tool names."""
+
+    def __call__(
+        self, options: Options, model: Model, report: Report, *, has_tools: bool, project_name: Callable[[str], str]
+    ) -> JsonObject: ...
+
+
+def render_changes(
+    render: RenderOptions,
+    transcript: Transcript,
+    context: RenderContext,
+    default_model: str,
+    *,
+    has_tools: bool,
+    dropped: frozenset[str] = frozenset(),
+) -> tuple[JsonObject, JsonObject]:
+    """Return the options of a same-API body and those of the transcript as fields of a body.
+
+    `has_tools`: the transcript declares tools. What rendering changes now and did not before is reported; of the
+    `dropped` options in any case.
+    """
+    request, before, after = transcript.request, Report(), Report()
+    old_model, new_model = (parse_model(name or default_model) for name in (request.model, transcript.model))
+    old = render(request.options, old_model, before, has_tools=bool(request.tools), project_name=str)
+    names = context.names.render
+    new = render(transcript.options, new_model, after, has_tools=has_tools, project_name=names)
+    findings = (found for found in after.findings if found.subject in dropped or found not in before.findings)
+    context.report.extend(findings, drops=after.drops)
+    return old, new
 
 
 # ------------------------------------------------------------------------------------------------------------ user ids

@@ -31,7 +31,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.merge import intact_fragment, merge_changes, set_or_remove
 from segue.wire.mixed_body import has_results
-from segue.wire.options import find_fitted, report_new
+from segue.wire.options import find_fitted, render_changes
 from segue.wire.tools import drop_undeclared_choice
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -236,24 +236,12 @@ def _render_same_api(
 
 def _merge_options(fragment: Mapping[str, Any], transcript: Transcript, context: RenderContext) -> JsonObject:
     request = transcript.request
-    report_before, report_after = Report(), Report()
-    before = render_options(
-        request.options,
-        parse_model(request.model or DEFAULT_MODEL),
-        report_before,
-        has_tools=bool(request.tools),
-        project_name=lambda name: name,
-    )
-    after = render_options(
-        transcript.options,
-        parse_model(transcript.model or DEFAULT_MODEL),
-        report_after,
-        has_tools=bool(transcript.tools),
-        project_name=context.names.render,
-    )
     has_other_model = request.model != transcript.model
     unfit = _MODEL_SPECIFIC if has_other_model else find_fitted(request.options, transcript.options)
-    report_new(context.report, report_before, report_after, dropped=unfit & fragment.keys())
+    dropped, has_tools = unfit & fragment.keys(), bool(transcript.tools)
+    before, after = render_changes(
+        render_options, transcript, context, DEFAULT_MODEL, has_tools=has_tools, dropped=dropped
+    )
     mixed_body.forget_foreign_choice(before, fragment, mixed_body.ANTHROPIC)
     before["model"], after["model"] = request.model, transcript.model
     body = merge_changes(fragment, before, after)

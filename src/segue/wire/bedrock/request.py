@@ -5,13 +5,13 @@ The HTTP API has the model in the URL; boto3 passes it as the argument `modelId`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Media, Message, Native, Speaker, Text
 from segue.canonical.contents import Contents
 from segue.canonical.pairing import pair
-from segue.canonical.request import Options, Request, Tool
+from segue.canonical.request import Request, Tool
 from segue.errors import InputError
 from segue.models import Model, parse_model
 from segue.render.constraints import TEXTS
@@ -42,7 +42,7 @@ from segue.wire.json_values import (
 )
 from segue.wire.merge import intact_fragment, merge_changes, set_or_remove
 from segue.wire.mixed_body import has_results
-from segue.wire.options import report_new
+from segue.wire.options import render_changes
 
 # BED-10: the service model lists the role `system`
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
@@ -233,10 +233,7 @@ def _render_same_api(
     """Return the original body with only the changes merged into it."""
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
-    report_before, report_after = Report(), Report()
-    before = _render_fields(request.options, request.model, report_before, bool(request.tools))
-    after = _render_fields(transcript.options, transcript.model, report_after, bool(tools), context.names.render)
-    report_new(context.report, report_before, report_after)
+    before, after = render_changes(render_options, transcript, context, DEFAULT_MODEL, has_tools=bool(tools))
     model = {"modelId": transcript.model} if transcript.model is not None else {}
     body = merge_changes(fragment, {"modelId": request.model}, model)
     for key in ("modelId", "toolConfig"):
@@ -262,14 +259,6 @@ def _render_same_api(
     _merge_tools(body, tools, before.get("toolChoice"), after.get("toolChoice"))
     body["messages"] = messages
     return body
-
-
-def _render_fields(
-    options: Options, model: str | None, report: Report, has_tools: bool, project_name: Callable[[str], str] = str
-) -> JsonObject:
-    return render_options(
-        options, parse_model(model or DEFAULT_MODEL), report, has_tools=has_tools, project_name=project_name
-    )
 
 
 def _model_family(model: str | None) -> Model:

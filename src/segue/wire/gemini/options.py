@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.errors import InputError
-from segue.models import Model, parse_model
+from segue.models import Model
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import RenderContext
@@ -45,9 +45,9 @@ from segue.wire.options import (
     clamp_effort,
     effort_for_budget,
     parse_plain_options,
+    render_changes,
     render_plain_options,
     report_dropped,
-    report_new,
     validate_options,
 )
 from segue.wire.schema.openapi import parse_schema
@@ -249,25 +249,11 @@ def _render_allowed(choice: ToolChoice, project_name: Callable[[str], str]) -> J
 
 def merge_options(fragment: Mapping[str, Any], transcript: Transcript, render_context: RenderContext) -> JsonObject:
     """Return the body with changed options and model name merged into it."""
-    request = transcript.request
-    report_before, report_after = Report(), Report()
-    before = render_options(
-        request.options,
-        parse_model(request.model or DEFAULT_MODEL),
-        report_before,
-        has_tools=bool(request.tools),
-        project_name=lambda name: name,
-    )
-    after = render_options(
-        transcript.options,
-        parse_model(transcript.model or DEFAULT_MODEL),
-        report_after,
-        has_tools=bool(transcript.tools),
-        project_name=render_context.names.render,
-    )
-    has_other_model = request.model != transcript.model and transcript.model is not None
+    has_other_model = transcript.request.model != transcript.model and transcript.model is not None
     dropped = frozenset(_PENALTIES) if has_other_model else frozenset[str]()
-    report_new(render_context.report, report_before, report_after, dropped=dropped)
+    before, after = render_changes(
+        render_options, transcript, render_context, DEFAULT_MODEL, has_tools=bool(transcript.tools), dropped=dropped
+    )
     body = _merge_changes(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model
