@@ -365,10 +365,6 @@ def _is_boolean(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _is_nonempty_list(value: object) -> bool:
-    return isinstance(value, list) and bool(cast("list[Any]", value))
-
-
 def _is_name_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in cast("list[Any]", value))
 
@@ -377,18 +373,14 @@ def _is_name_map(value: object) -> bool:
     return isinstance(value, dict) and all(_is_name_list(names) for names in cast("Node", value).values())
 
 
-def _is_positive(value: object) -> bool:
-    return _is_number(value) and cast("float", value) > 0
-
-
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(_COUNTS, _is_count),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
     **dict.fromkeys(("pattern", "format", "title", "description", "contentEncoding", "contentMediaType"), _is_string),
     **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _is_boolean),
-    "multipleOf": _is_positive,
+    "multipleOf": lambda value: _is_number(value) and value > 0,
     "required": _is_name_list,
     "dependentRequired": _is_name_map,
-    "enum": _is_nonempty_list,
+    "enum": lambda value: isinstance(value, list) and value != [],
     "examples": lambda value: isinstance(value, list),
 }
