@@ -30,6 +30,8 @@ _EXTENSIONS = {
     "text/markdown": "md",
     "text/xml": "xml",
 }
+DOCUMENT_TYPES = {extension: mime for mime, extension in _EXTENSIONS.items()}
+"""The media types of documents by their extensions."""
 # Begins with a letter, because a title may end in a number (`Release 1.2`).
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 

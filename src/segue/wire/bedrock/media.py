@@ -16,25 +16,15 @@ from segue.render.report import Report
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
-from segue.wire.media import decode_data_url, join_lines, report_unsupported
+from segue.wire.media import DOCUMENT_TYPES, decode_data_url, join_lines, report_unsupported
 
 _Kind = Literal["image", "audio", "video", "document"]
 MEDIA_KINDS: tuple[_Kind, ...] = ("image", "document", "video", "audio")
 
-_OFFICE = "application/vnd.openxmlformats-officedocument"
+_DOCUMENTS = ("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md")
 _MIMES: dict[_Kind, dict[str, str]] = {
     "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
-    "document": {
-        "pdf": "application/pdf",
-        "csv": "text/csv",
-        "doc": "application/msword",
-        "docx": f"{_OFFICE}.wordprocessingml.document",
-        "xls": "application/vnd.ms-excel",
-        "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
-        "html": "text/html",
-        "txt": "text/plain",
-        "md": "text/markdown",
-    },
+    "document": {name: DOCUMENT_TYPES[name] for name in _DOCUMENTS},
     "video": {
         "mkv": "video/x-matroska",
         "mov": "video/quicktime",
@@ -47,15 +37,9 @@ _MIMES: dict[_Kind, dict[str, str]] = {
         "three_gp": "video/3gpp",
     },
     "audio": {
+        **{name: f"audio/{name}" for name in ("opus", "wav", "aac", "flac", "mp4", "ogg", "webm")},
         "mp3": "audio/mpeg",
-        "opus": "audio/opus",
-        "wav": "audio/wav",
-        "aac": "audio/aac",
-        "flac": "audio/flac",
-        "mp4": "audio/mp4",
-        "ogg": "audio/ogg",
         "mka": "audio/x-matroska",
-        "webm": "audio/webm",
     },
 }
 _FORMATS = {kind: {mime: name for name, mime in reversed(table.items())} for kind, table in _MIMES.items()}

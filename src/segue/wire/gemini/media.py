@@ -11,7 +11,7 @@ from segue.canonical.blocks import Block, Media, Native, Opaque
 from segue.wire.base import Fetch
 from segue.wire.gemini.capabilities import API
 from segue.wire.gemini.fields import JsonObject, get_object_strict, get_text_strict
-from segue.wire.media import decode_data_url
+from segue.wire.media import DOCUMENT_TYPES, decode_data_url
 
 # The base64 that the API accepts: either alphabet, with or without padding, unused bits zero.
 BASE64_PATTERN = "|".join(
@@ -23,25 +23,12 @@ _Kind = Literal["image", "audio", "video", "document"]
 
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 _MIME_BY_EXTENSION = {
-    "png": "image/png",
+    **{name: f"image/{name}" for name in ("png", "jpeg", "webp", "heic", "heif", "gif")},
+    **{name: DOCUMENT_TYPES[name] for name in ("pdf", "txt", "csv", "md", "html")},
+    **{name: f"audio/{name}" for name in ("wav", "flac", "ogg")},
+    **{name: f"video/{name}" for name in ("mp4", "mov", "webm")},
     "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "webp": "image/webp",
-    "heic": "image/heic",
-    "heif": "image/heif",
-    "gif": "image/gif",
-    "pdf": "application/pdf",
-    "txt": "text/plain",
-    "csv": "text/csv",
-    "md": "text/markdown",
-    "html": "text/html",
     "mp3": "audio/mpeg",
-    "wav": "audio/wav",
-    "flac": "audio/flac",
-    "ogg": "audio/ogg",
-    "mp4": "video/mp4",
-    "mov": "video/mov",
-    "webm": "video/webm",
 }
 _DEFAULT_MIME: dict[_Kind, str] = {
     "image": "image/png",

@@ -13,6 +13,7 @@ from typing import Any, cast
 from segue.render.report import Report, field_level
 from segue.specs.types import ANY, Spec, load_types
 from segue.wire.gemini.fields import JsonObject, both_cases
+from segue.wire.schema.openapi import to_camel_case
 
 _KINDS = {"GenerateContentRequest": "request", "FileData": "file", "FunctionDeclaration": "function"}
 
@@ -28,15 +29,10 @@ def _fields_by_kind() -> Mapping[str, Mapping[str, Spec]]:
     """Return the fields of each message, in camelCase and in snake_case."""
     return {
         _kind_of(message): {
-            key: field for name, field in spec.members.items() for key in both_cases(_to_camel_case(name))
+            key: field for name, field in spec.members.items() for key in both_cases(to_camel_case(name))
         }
         for message, spec in load_types("gemini").items()
     }
-
-
-def _to_camel_case(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
 
 
 _DATA_FIELDS = both_cases(

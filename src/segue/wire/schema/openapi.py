@@ -10,20 +10,17 @@ from typing import Any, cast
 
 from segue.wire.json_values import JsonObject, object_or_none
 
-_CAMEL_CASE = {
-    "any_of": "anyOf",
-    "one_of": "oneOf",
-    "all_of": "allOf",
-    "prefix_items": "prefixItems",
-    "min_items": "minItems",
-    "max_items": "maxItems",
-    "min_length": "minLength",
-    "max_length": "maxLength",
-    "min_properties": "minProperties",
-    "max_properties": "maxProperties",
-    "additional_properties": "additionalProperties",
-    "property_ordering": "propertyOrdering",
-}
+
+def to_camel_case(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+_SNAKE_CASE = (
+    *("any_of", "one_of", "all_of", "prefix_items", "min_items", "max_items", "min_length", "max_length"),
+    *("min_properties", "max_properties", "additional_properties", "property_ordering"),
+)
+_CAMEL_CASE = {name: to_camel_case(name) for name in _SNAKE_CASE}
 _SCHEMA_KEYWORDS = frozenset({"items", "additionalProperties", "not"})
 _SCHEMA_LIST_KEYWORDS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SCHEMA_MAP_KEYWORDS = frozenset({"properties", "defs", "$defs"})

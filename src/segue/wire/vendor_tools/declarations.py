@@ -16,6 +16,7 @@ from segue.canonical.request import Request, Tool
 from segue.wire.base import BodyTool
 from segue.wire.json_values import JsonObject, object_or_none, string_or_none
 from segue.wire.registry import WIRES
+from segue.wire.schema.openapi import to_camel_case
 
 
 class Declaration(Struct, frozen=True):
@@ -86,8 +87,7 @@ def tool_declarations(request: Request, tool: Tool) -> list[Declaration]:
 
 def _gemini_declarations(entry: JsonObject, tool: Tool) -> Iterator[Declaration]:
     for key, value in entry.items():
-        head, *tail = key.split("_")
-        name = head + "".join(part.capitalize() for part in tail)
+        name = to_camel_case(key)
         if isinstance(value, list):
             for server in cast("list[Any]", value):
                 yield Declaration("gemini", name, {"server": server}, tool)
