@@ -37,46 +37,25 @@ class Model(msgspec.Struct, frozen=True):
         return bool(self.version) and self.version >= version
 
 
+_FAMILIES = (
+    *("claude", "kimi", "gemini", "gemma", "mistral", "deepseek", "qwen", "gpt"),
+    *("llama", "glm", "minimax", "grok"),
+)
+# Lines whose names do not have that of their family.
+_FAMILY_LINES = {
+    "kimi": ("moonshot",),
+    "mistral": ("mixtral", "mathstral", "devstral", "codestral", "pixtral", "ministral", "magistral", "voxtral"),
+    "qwen": ("qwq", "qvq"),
+    "gpt": ("chatgpt", "codex", "o"),
+}
 # The first of these tokens in a name decides the family; the second column is the line, where the token implies it.
 _FAMILY_TOKENS: dict[str, tuple[str, str]] = {
-    "claude": ("claude", ""),
-    "kimi": ("kimi", ""),
-    "moonshot": ("kimi", "moonshot"),
-    "gemini": ("gemini", ""),
-    "gemma": ("gemma", ""),
-    "mistral": ("mistral", ""),
-    "mixtral": ("mistral", "mixtral"),
-    "mathstral": ("mistral", "mathstral"),
-    "devstral": ("mistral", "devstral"),
-    "codestral": ("mistral", "codestral"),
-    "pixtral": ("mistral", "pixtral"),
-    "ministral": ("mistral", "ministral"),
-    "magistral": ("mistral", "magistral"),
-    "voxtral": ("mistral", "voxtral"),
-    "deepseek": ("deepseek", ""),
-    "qwen": ("qwen", ""),
-    "qwq": ("qwen", "qwq"),
-    "qvq": ("qwen", "qvq"),
-    "gpt": ("gpt", ""),
-    "chatgpt": ("gpt", "chatgpt"),
-    "codex": ("gpt", "codex"),
-    "o": ("gpt", "o"),
-    "llama": ("llama", ""),
-    "glm": ("glm", ""),
-    "minimax": ("minimax", ""),
-    "grok": ("grok", ""),
+    **{family: (family, "") for family in _FAMILIES},
+    **{line: (family, line) for family, lines in _FAMILY_LINES.items() for line in lines},
 }
 # Ambiguous tokens: they decide only where none of the above is found.
-_WEAK_FAMILY_TOKENS: dict[str, tuple[str, str]] = {
-    "nova": ("nova", ""),
-    "titan": ("titan", ""),
-    "command": ("command", ""),
-    "jamba": ("jamba", ""),
-    "palmyra": ("palmyra", ""),
-    "phi": ("phi", ""),
-    "granite": ("granite", ""),
-    "gigachat": ("gigachat", ""),
-}
+_WEAK_FAMILIES = ("nova", "titan", "command", "jamba", "palmyra", "phi", "granite", "gigachat")
+_WEAK_FAMILY_TOKENS = {family: (family, "") for family in _WEAK_FAMILIES}
 _LINE_TOKENS = {
     "claude": frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"}),
     "mistral": frozenset({"tiny", "small", "medium", "large", "nemo", "saba"}),
