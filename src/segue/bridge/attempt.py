@@ -25,7 +25,6 @@ from segue.bridge.routes import Route
 from segue.bridge.stored_responses import repeated_fields
 from segue.bridge.upstream_body import keep_stateless, place_cache_fields, prepend_fields
 from segue.canonical.blocks import Block, Message, ToolCall
-from segue.canonical.json import decode_members
 from segue.canonical.request import Reply, Usage
 from segue.canonical.tokens import estimate_message
 from segue.conversion.convert import ConvertJob
@@ -95,7 +94,7 @@ class Attempt:
         caller, endpoint, route = self._caller, self.endpoint, self._route
         removed: str | None = None
         is_foreign = endpoint.api != caller.wire.base_api
-        if is_foreign and has_billing_header(caller.members if body is caller.body else decode_members(body)):
+        if is_foreign and has_billing_header(caller.members_of(body)):
             (body, removed), decoded = remove_billing_header(body), None
         policy = replace(route.policy, body_model="alias")
         policy = policy if self.has_reasoning else replace(policy, reasoning="none")

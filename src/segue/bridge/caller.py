@@ -60,6 +60,10 @@ class Caller(Struct, frozen=True):
         raw = self.members.get(key)
         return None if raw is None else msgspec.json.decode(raw)
 
+    def members_of(self, body: bytes) -> Mapping[str, Raw]:
+        """Return the fields of the body, or of another one that was made from it."""
+        return self.members if body is self.body else decode_members(body)
+
     def passed_headers(self, provider: str) -> dict[str, str]:
         """Return the headers that are passed on to this provider: the trace, and those of the caller's own vendor."""
         names = self.wire.http.caller_headers if provider == self.wire.provider else ()

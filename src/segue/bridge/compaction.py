@@ -14,6 +14,7 @@ from typing import Any, TypeGuard, cast
 import msgspec
 from msgspec import Raw, Struct
 
+from segue.bridge.caller import Caller
 from segue.bridge.envelopes import (
     MAX_PAYLOAD_SIZE,
     EndpointBinding,
@@ -109,7 +110,9 @@ class CompactedBody:
         self._report = Report()
         """What was opened."""
         given = read_items(self._members.get(wire.conversation_key))
-        self._items = _open_own(given, self._form, entries, self._report, prunes=find_threshold(wire, body) is not None)
+        self._items = _open_own(
+            given, self._form, entries, self._report, prunes=find_threshold(wire, self._members) is not None
+        )
         if self._items is not given:
             self._body = self._encode(self._items)
         self._summaries: dict[str, str | None] = {}
@@ -313,37 +316,34 @@ class CompactionRequest(Struct, frozen=True):
         return {"object": "response.compaction", "output": [*users, *made], **kept}
 
 
-def find_compaction_request(wire: Wire, operation: str, body: bytes) -> CompactionRequest | None:
+def find_compaction_request(caller: Caller, body: bytes) -> CompactionRequest | None:
     """Return the request for a compaction in a body; raise `InputError` for one that no provider accepts."""
-    form = wire.compaction
+    wire, form = caller.wire, caller.wire.compaction
     if form is None:
         return None
-    trigger, key = form.trigger, form.request_key
+    trigger, members = form.trigger, caller.members_of(body)
+    is_standalone = caller.api_path.operation == "compact"
     if trigger is not None and b'"%b"' % trigger.encode() in body:
-        items = read_items(decode_members(body).get(wire.conversation_key))
+        items = read_items(members.get(wire.conversation_key))
         places = [position for position, item in enumerate(items) if item.get("type") == trigger]
         if places and places != [len(items) - 1]:
             path = f"{wire.conversation_key}[{places[0]}]"
             raise InputError(f"'{trigger}' must be the last item of the input.", path=path)
-        if places and operation != "compact":
+        if places and not is_standalone:
             return CompactionRequest(wire, form)
-    if operation == "compact":
+    if is_standalone:
         return CompactionRequest(wire, form, is_standalone=True)
-    if key is not None and b'"%b"' % key.encode() in body:
-        options: object = msgspec.json.decode(decode_members(body).get(key, Raw(b"null")))
-        if isinstance(options, dict):
-            instructions = cast("JsonObject", options).get("instructions")
-            return CompactionRequest(wire, form, instructions=instructions if isinstance(instructions, str) else "")
+    options: object = msgspec.json.decode(members.get(form.request_key or "", Raw(b"null")))
+    if isinstance(options, dict):
+        instructions = cast("JsonObject", options).get("instructions")
+        return CompactionRequest(wire, form, instructions=instructions if isinstance(instructions, str) else "")
     return None
 
 
-def find_threshold(wire: Wire, body: bytes) -> CompactionThreshold | None:
+def find_threshold(wire: Wire, members: Mapping[str, Raw]) -> CompactionThreshold | None:
     """Return the number of tokens from which the caller wants the conversation compacted; None if it does not."""
-    form = wire.compaction
-    if form is None or b'"%b"' % form.threshold_key.encode() not in body:
-        return None
-    raw = decode_members(body).get(form.threshold_key)
-    return None if raw is None else form.find_threshold(msgspec.json.decode(raw))
+    raw = members.get(wire.compaction.threshold_key) if wire.compaction is not None else None
+    return None if wire.compaction is None or raw is None else wire.compaction.find_threshold(msgspec.json.decode(raw))
 
 
 def drop_threshold(wire: Wire, body: bytes) -> bytes:

@@ -100,7 +100,7 @@ class CompactionRelay(ReplyRelay):
 
     def _prepare(self) -> list[Action]:
         self._summary = self._summarised = self._threshold = None
-        self._request = find_compaction_request(self.wire, self._caller.api_path.operation, self._given)
+        self._request = find_compaction_request(self._caller, self._given)
         body = self._given
         if may_have_compactions(self.wire, body):
             self._compacted = self._compacted or CompactedBody(self.wire, body, self._entries)
@@ -121,7 +121,7 @@ class CompactionRelay(ReplyRelay):
             return self._restore_reasoning()
         if request is not None:
             return self._summarise(request.plain_body(body), request.instructions)
-        threshold = find_threshold(self.wire, body)
+        threshold = find_threshold(self.wire, self._caller.members_of(body))
         if threshold is not None:
             body = drop_threshold(self.wire, body)
             if self._summary_text is not None:

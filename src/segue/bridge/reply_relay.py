@@ -43,7 +43,7 @@ from segue.bridge.routes import Route
 from segue.bridge.stored_responses import StoredHistory
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.envelope import ENVELOPE_PREFIX
-from segue.canonical.json import decode_members, encode_json, parse_json_object
+from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Finish, Usage
 from segue.errors import ProviderError, RemoteProtocolError
 from segue.models import parse_model
@@ -250,9 +250,7 @@ class ReplyRelay(Relay):
     @cached_property
     def _conversation(self) -> bytes:
         """The JSON of the conversation."""
-        caller = self._caller
-        members = caller.members if self._body is caller.body else decode_members(self._body)
-        return bytes(members.get(self.wire.conversation_key, b""))
+        return bytes(self._caller.members_of(self._body).get(self.wire.conversation_key, b""))
 
     @cached_property
     def _opening(self) -> str:
