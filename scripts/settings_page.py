@@ -159,7 +159,7 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "timeout": "the longest silence of a provider in seconds",
             "first_byte": "seconds until a streamed response begins, if another target is free",
             "usage": "a file that gets a line for each request, for `segue usage`",
-            "memory_mb": "half for reasoning and responses that clients refer to, half for speed",
+            "memory_mb": "half for reasoning and responses that clients refer to, a third for speed",
             "pending_mb": "for all bodies that are not converted yet, in each worker",
             "large_mb": "a larger body is converted in a thread, while others are served",
             "max_messages": "messages in one body",

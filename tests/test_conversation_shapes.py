@@ -276,7 +276,7 @@ def test_sliced_conversation_equals_the_whole(
     number: int, source: str, change: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Large bodies are converted in slices, here of a few items."""
-    monkeypatch.setattr(sessions, "MIN_SIZE", 0)
+    monkeypatch.setattr(sessions.conversations, "max_whole", 0)
     monkeypatch.setattr(slices, "_SLICE_SIZE", 1500)
     rows = product(TURNS.values(), WIRES, POLICIES)
     for turns, target, policy in sample(rows, 211, start=7 * number + CHANGES.index(change)):
@@ -290,7 +290,7 @@ WHOLE = {("azure-foundry", "azure-foundry"), ("anthropic", "bedrock"), ("bedrock
 @pytest.mark.parametrize("target", RENDERERS)
 @pytest.mark.parametrize("source", RENDERERS)
 def test_usual_conversation_is_converted_in_slices(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MIN_SIZE", 0)
+    monkeypatch.setattr(sessions.conversations, "max_whole", 0)
     monkeypatch.setattr(slices, "_SLICE_SIZE", 20_000)
     found: list[int] = []
     real = slices.parse_items

@@ -20,7 +20,7 @@ from segue.conversion import sessions
 from segue.conversion.convert import ConvertJob, convert_request
 from segue.conversion.sessions import ConversationMemory
 from segue.wire.registry import WIRES
-from tests.bodies.chat import assistant, assistant_calls, call, result, user
+from tests.bodies.chat import assistant, assistant_calls, call, result, tool, user
 from tests.budget import examples
 from tests.properties import checks
 from tests.properties.bodies import BUILDERS, build_body
@@ -80,14 +80,16 @@ def requests(draw: st.DrawFn, items: Items) -> list[Items]:
     return made
 
 
-def replay(body: dict[str, Any], all_items: Sequence[Items], style: str, **job: Any) -> None:
+def replay(body: dict[str, Any], all_items: Sequence[Items], style: str, *, max_whole: int = 2**22, **job: Any) -> None:
     key = conversation_key(body)
     sessions.clear()
-    for number, items in enumerate(all_items):
-        volatile = {"client_metadata": {"turn": number}} if key == "input" else {}
-        data = STYLES[style]({**body, key: items, **volatile}).encode()
-        note(data.decode())
-        compare(data, **job)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sessions.conversations, "max_whole", max_whole)
+        for number, items in enumerate(all_items):
+            volatile = {"client_metadata": {"turn": number}} if key == "input" else {}
+            data = STYLES[style]({**body, key: items, **volatile}).encode()
+            note(data.decode())
+            compare(data, **job)
 
 
 @SOME_PAIRS[2]
@@ -102,6 +104,7 @@ def test_continued_bodies_equal_the_whole(source: str, target: str) -> None:
         model = data.draw(st.sampled_from(checks.models(target)))
         named = data.draw(st.booleans())
         job = {"target": target, "source": source if named else None, "model": model, **policy}
+        job["max_whole"] = data.draw(st.sampled_from((0, 1000, 2**22)))
         replay(body, data.draw(requests(items)), data.draw(st.sampled_from(sorted(STYLES))), **job)
 
     run()
@@ -138,8 +141,8 @@ def test_continued_odd_bodies_equal_the_whole(source: str, data: st.DataObject) 
         body = body or drawn
         items += drawn.get(conversation_key(body)) or []
     if isinstance(items, list) and items:
-        target = data.draw(st.sampled_from(sorted(WIRES)))
-        replay(body, data.draw(requests(items)), "loose", target=target, source=source)
+        target, max_whole = data.draw(st.sampled_from(sorted(WIRES))), data.draw(st.sampled_from((0, 2**22)))
+        replay(body, data.draw(requests(items)), "loose", target=target, source=source, max_whole=max_whole)
 
 
 # ---------------------------------------------------------------------------------------------------- one conversation
@@ -199,6 +202,41 @@ def test_first_body_of_a_known_client_is_not_converted_whole(target: str) -> Non
     bodies = [[user("go")], [user("go"), *turns(0, 1)], *([user(f"{n}. go"), *turns(0, n)] for n in range(4))]
     continued = [compare(encode(items), target=target, source="openai-chat") for items in bodies]
     assert continued == [False, True, True, True, True, True]
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_long_body_is_prepared_at_once(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second request of a session costs no more than the third, and both far less than the first."""
+    monkeypatch.setattr(sessions.conversations, "max_whole", 0)
+    bodies = [encode([user("go"), *turns(0, number)]) for number in (200, 201, 202)]
+    first, second, third = [
+        count_work(partial(segue.convert, body, target=target, source="openai-chat")) for body in bodies
+    ]
+    assert second < 1.1 * third
+    assert second < first / 20
+
+
+def test_long_first_bodies_are_kept_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the newest items are kept decoded, and the settings once for all sessions of a client."""
+    monkeypatch.setattr(sessions.conversations, "max_whole", 0)
+    tools = [tool(f"tool_{number}", description="Read the files. " * 60, parameters={}) for number in range(100)]
+
+    def convert(number: int) -> int:
+        """Return the bytes of the conversation before and after."""
+        items = [user(f"go {number}"), *turns(0, 20)]
+        items = [{**item, "content": f"{number} →" * 3_000} if item["role"] == "tool" else item for item in items]
+        data = encode_json({"model": "gpt-5", "messages": items, "tools": tools})
+        rendered = segue.convert(data, target="anthropic", source="openai-chat").data
+        return len(data) + len(rendered) - 2 * len(encode_json({"tools": tools}))
+
+    convert(0)
+    tracemalloc.start()
+    try:
+        size = sum(map(convert, range(1, 4)))
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 1.5 * size
+    finally:
+        tracemalloc.stop()
 
 
 STEPS = ("turn", "turn", "turn", "user", "text", "rewind", "rewind", "fork", "edit")
@@ -482,7 +520,7 @@ def test_repeated_bodies_are_remembered_once() -> None:
 
 def test_large_bodies_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encode([user("go"), *turns(0, 3)])
-    monkeypatch.setattr(sessions, "MAX_BODY_SIZE", len(data) - 1)
+    monkeypatch.setattr(sessions, "_MAX_WHOLE", len(data) - 1)
     segue.convert(data, target="anthropic", source="openai-chat")
     assert not len(sessions.conversations)
 

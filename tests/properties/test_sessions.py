@@ -259,7 +259,7 @@ def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     """The usual memory, one with low thresholds, and none."""
     if request.param == "low":
         monkeypatch.setattr(segments, "_MIN_STEP", 2)
-        monkeypatch.setattr(sessions, "MIN_SIZE", 3000)
+        monkeypatch.setattr(sessions.conversations, "max_whole", 3000)
         monkeypatch.setattr(slices, "_SLICE_SIZE", 400)
     if request.param == "none":
         monkeypatch.setattr(sessions.conversations, "_max_size", 0)

@@ -92,7 +92,7 @@ def _counted_on(found: re.Match[str], copy_: int) -> str:
 
 @pytest.fixture(autouse=True)
 def cleared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sessions, "MIN_SIZE", 0)
+    monkeypatch.setattr(sessions.conversations, "max_whole", 0)
     sessions.clear()
     yield
     sessions.clear()

@@ -20,6 +20,7 @@ from segue.bridge.envelopes import RejectedEnvelope
 from segue.bridge.reasoning import ReasoningRestorer, find_stored_call
 from segue.canonical.blocks import Message
 from segue.canonical.json import parse_json
+from segue.conversion.body import find_replies
 from segue.errors import InputError, SegueError
 from segue.wire.base import Wire
 
@@ -34,12 +35,6 @@ _UNSUPPORTED = (SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionE
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 
 
-class _Kind(Struct, gc=False):
-    role: str | None = None
-    type: str = ""
-
-
-_decode_kind = msgspec.json.Decoder(_Kind).decode
 CallDigest: TypeAlias = tuple[str, str]
 """The id of a reply's first call, and the digest of the conversation up to it."""
 
@@ -77,7 +72,7 @@ class History(Struct, frozen=True):
     def _find_borders(self, wire: Wire, messages: Sequence[Message]) -> tuple[_Border, ...]:
         """Return the last borders: the messages after one are those of its items parsed alone."""
         items = _decode_items(self.conversation)
-        start = [0, *_find_replies(items)][-_MAX_BORDERS:][0]
+        start = [0, *find_replies(items)][-_MAX_BORDERS:][0]
         after = wire.parse_request({wire.conversation_key: _parse_items(items[start:])}).messages
         _, digest = _digest(messages[: len(messages) - len(after)], ConversationDigest())
         stop = 1
@@ -107,7 +102,7 @@ class History(Struct, frozen=True):
         rest = conversation[stop:].lstrip(_SPACE)
         items = _decode_items(b"[%b" % rest.removeprefix(b","))
         calls: list[CallDigest] = []
-        for start, end in pairwise((0, *_find_replies(items), len(items))):
+        for start, end in pairwise((0, *find_replies(items), len(items))):
             piece = items[start:end]
             messages = wire.parse_request({wire.conversation_key: _parse_items(piece)}).messages
             added, digest = _digest(messages, digest)
@@ -192,17 +187,6 @@ def _digest(messages: Sequence[Message], before: ConversationDigest) -> tuple[li
     digests, after = before.add(messages)
     calls = zip(map(find_stored_call, messages), digests, strict=True)
     return [(call_id, digest) for call_id, digest in calls if call_id is not None], after
-
-
-def _find_replies(items: Sequence[Raw]) -> list[int]:
-    """Return the indexes of the items, but the first, with which a reply begins."""
-    found = [_is_reply(item) for item in items]
-    return [index for index in range(1, len(items)) if found[index] and not found[index - 1]]
-
-
-def _is_reply(item: Raw) -> bool:
-    kind = _decode_kind(item)
-    return kind.role in ("assistant", "model") if kind.role is not None else kind.type.endswith(("_call", "reasoning"))
 
 
 def _parse_items(items: Sequence[Raw]) -> object:

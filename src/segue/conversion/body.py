@@ -14,9 +14,18 @@ from segue.render.draft import are_identical
 from segue.wire.base import Wire
 
 _SPACE = b" \t\r\n"
+_SEPARATORS = _SPACE + b","
 _PROBE_SIZE = 64
 _items_decoder = msgspec.json.Decoder(list[Raw])
 _object_decoder = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Kind(Struct, gc=False):
+    role: str | None = None
+    type: str = ""
+
+
+_kind_decoder = msgspec.json.Decoder(_Kind)
 
 
 class BodyFrame(Struct, frozen=True):
@@ -73,18 +82,21 @@ class BodyFrame(Struct, frozen=True):
 
     def move_start(self, data: bytes, items: bytes) -> BodyFrame:
         """Return the frame of a body with this one, around the items after these, its first ones."""
-        first = items[1:-1]
-        size = data.index(first, self.size) + len(first)
-        return msgspec.structs.replace(self, size=size, is_at_start=self.is_at_start and not first)
+        if len(items) == len(b"[]"):
+            return self
+        start = self.size
+        while data[start] in _SEPARATORS:
+            start += 1
+        return msgspec.structs.replace(self, size=start + len(items) - len(b"[]"), is_at_start=False)
 
 
-def find_frame(data: bytes, source: Wire) -> tuple[BodyFrame, bytes] | None:
+def find_frame(data: bytes, source: Wire, members: Mapping[str, Raw] | None = None) -> tuple[BodyFrame, bytes] | None:
     """Return the frame of a body around all its items, and the items. The value of a volatile key may differ.
 
     None for a body with other keys than plain ones, each once.
     """
     key = source.conversation_key
-    spans = find_values(data)
+    spans = find_values(data, members)
     if spans is None or key not in spans or data[spans[key][0]] != ord("["):
         return None
     first, close = spans[key][0] + 1, spans[key][1] - 1
@@ -108,9 +120,9 @@ def is_unchanged(body: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     )
 
 
-def find_values(data: bytes) -> dict[str, tuple[int, int]] | None:
+def find_values(data: bytes, members: Mapping[str, Raw] | None = None) -> dict[str, tuple[int, int]] | None:
     """Return the place of the value of each key in a body; None if a key has escapes, or occurs twice."""
-    members = decode_members(data)
+    members = decode_members(data) if members is None else members
     return _find_compact_spans(data, members) or _find_spans(data, members)
 
 
@@ -146,19 +158,17 @@ def _find_spans(data: bytes, members: Mapping[str, Raw]) -> dict[str, tuple[int,
     return spans if data[position:].strip(_SPACE) == b"}" else None
 
 
-def split_items(items: bytes) -> list[bytes]:
+def split_items(items: bytes | Raw) -> list[bytes]:
     """Return the JSON of each item in a list."""
     return [bytes(raw) for raw in _items_decoder.decode(items)]
 
 
-def join_items(items: bytes, count: int) -> bytes:
-    """Return the JSON list of the first `count` items of a list, which has more."""
+def drop_last_items(items: bytes, last: Sequence[bytes]) -> bytes:
+    """Return the JSON of a list of items without these, its last ones."""
     stop = len(items) - 1
-    for item in reversed(split_items(items)[count:]):
+    for item in reversed(last):
         stop = items.rindex(item, 0, stop)
-    # Before the next item there is a comma, with or without space around it.
-    first = items[:stop].rstrip(_SPACE)[:-1].rstrip(_SPACE) if count else b"["
-    return first + b"]"
+    return items[:stop].rstrip(_SEPARATORS) + b"]"
 
 
 def cut_items(items: bytes, first: bytes) -> bytes | None:
@@ -167,6 +177,17 @@ def cut_items(items: bytes, first: bytes) -> bytes | None:
         return None
     rest = items[len(first) - 1 :].lstrip(_SPACE)
     return b"[%b" % rest[1:].lstrip(_SPACE) if rest.startswith(b",") else None
+
+
+def find_replies(items: Sequence[bytes | Raw]) -> list[int]:
+    """Return the indexes of the items, but the first, with which a reply probably begins, in any API."""
+    found = [_is_reply(item) for item in items]
+    return [index for index in range(1, len(items)) if found[index] and not found[index - 1]]
+
+
+def _is_reply(item: bytes | Raw) -> bool:
+    kind = _kind_decoder.decode(item)
+    return kind.role in ("assistant", "model") if kind.role is not None else kind.type.endswith(("_call", "reasoning"))
 
 
 def parse_items(items: bytes) -> list[Any]:

@@ -87,6 +87,16 @@ class _Window(Struct, frozen=True):
     def has_same_settings(self, other: _Window) -> bool:
         return self.before == other.before and self.after == other.after
 
+    def with_settings(self, other: _Window) -> _Window:
+        """Return the window with the settings of another one, which are equal."""
+        settings, transcript = other.state.settings, self.transcript
+        request = msgspec.structs.replace(settings.declared.request, messages=transcript.request.messages)
+        transcript = msgspec.structs.replace(
+            transcript, request=request, system=other.transcript.system, tools=other.transcript.tools
+        )
+        state = msgspec.structs.replace(self.state, settings=settings)
+        return msgspec.structs.replace(self, before=other.before, after=other.after, transcript=transcript, state=state)
+
 
 class _NewMessages(Struct, frozen=True):
     """Messages after a prefix: the window that they were rendered in, their encoded entries, and the report on them."""
@@ -187,6 +197,18 @@ class RenderedPrefix(Struct, frozen=True):
         stages = frozenset(report.stages.values())
         return msgspec.structs.replace(
             self, context_window=known, reports=(report,), findings=frozenset(report.stages), stages=stages, newest=None
+        )
+
+    def share_settings(self, other: RenderedPrefix) -> RenderedPrefix | None:
+        """Return the prefix with the settings of another one that has the same; None if they differ."""
+        window, shared = self.context_window, other.context_window
+        if window is None or shared is None or self.request != other.request or not window.has_same_settings(shared):
+            return None
+        if window.state.settings != shared.state.settings:
+            return None
+        newest = self.newest and msgspec.structs.replace(self.newest, window=self.newest.window.with_settings(shared))
+        return msgspec.structs.replace(
+            self, request=other.request, context_window=window.with_settings(shared), newest=newest
         )
 
     @property

@@ -48,7 +48,7 @@ from segue.canonical.call_history import CallColumns, CallHistory
 from segue.canonical.json import parse_json_object
 from segue.canonical.pairing_state import PairingState
 from segue.canonical.request import Options, Request
-from segue.conversion.body import BodyFrame, cut_items, is_unchanged, join_items, parse_items, split_items
+from segue.conversion.body import BodyFrame, cut_items, drop_last_items, is_unchanged, parse_items, split_items
 from segue.conversion.convert import Conversion, ConvertJob
 from segue.conversion.markers import has_markers, move_markers
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
@@ -157,6 +157,15 @@ class RememberedConversation(Struct, frozen=True):
             self, prefix=prefix, newest=empty, is_newest_unchanged=True, features=frozenset(), settings_size=0
         )
 
+    def share_settings(self, other: RememberedConversation) -> RememberedConversation:
+        """Return the conversation with those settings of another one that are equal, which are then kept once."""
+        prefix = self.prefix.share_settings(other.prefix)
+        if prefix is None or self.parsed_fields != other.parsed_fields or self.frame.tail != other.frame.tail:
+            return self
+        frame = msgspec.structs.replace(self.frame, tail=other.frame.tail)
+        fields = {"sent_settings": None, "sent_body": None, "settings_size": 0}
+        return msgspec.structs.replace(self, frame=frame, parsed_fields=other.parsed_fields, prefix=prefix, **fields)
+
     def find_new_items(self, items: bytes) -> _NewItems | None:
         """Return the new items of a body with this frame; None if it does not begin with those of the last body."""
         first = self.newest.data
@@ -167,7 +176,7 @@ class RememberedConversation(Struct, frozen=True):
         if self.prefix.newest is None or len(given) <= len(earlier):
             return None
         entries = move_markers(earlier, self.newest.items, given[: len(earlier)], self.prefix.newest.entries)
-        first = join_items(items, len(earlier))
+        first = drop_last_items(items, given[len(earlier) :])
         new = cut_items(items, first)
         return _NewItems(first, new, entries) if new is not None and entries is not None else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
 
@@ -13,7 +14,7 @@ from segue.conversion.body import BodyFrame, find_frame
 from segue.conversion.convert import Conversion, ConvertJob, SettingsChangedError
 from segue.conversion.prefixes import PrefixTree
 from segue.conversion.session import ContinuedBody, RememberedConversation, start_conversation
-from segue.conversion.slices import MIN_SIZE, convert_in_slices
+from segue.conversion.slices import convert_in_slices
 from segue.errors import SegueError
 from segue.render.cuts import has_plain_exchange
 from segue.wire.names import clear_projected_names
@@ -24,14 +25,16 @@ _UNSUPPORTED = (SegueError, SettingsChangedError, msgspec.MsgspecError, UnicodeD
 
 _MAX_COUNT = 4096
 _MAX_SIZE = 64 * 2**20
-# A larger body is not remembered.
-MAX_BODY_SIZE = 4 * 2**20
+# A larger body is converted in slices, and not remembered if it can't be.
+_MAX_WHOLE = 4 * 2**20
 # Bodies of one conversation begin with as many equal bytes.
 _START_SIZE = 64
 # A cache marker in the last item, which clients move, is among so many bytes at its end.
 _MARKER_SIZE = 96
 # The size of a first body from which on its preparation costs more than to try other entries.
 _LONG_PREPARATION = 1 << 15
+# The part of the memory that one conversation may have.
+_MAX_SHARE = 8
 # The size of a converted body in memory, as a multiple of its bytes.
 _SIZE_FACTOR = 10
 
@@ -91,12 +94,12 @@ class KnownSettings:
     def __init__(self, first: RememberedConversation) -> None:
         self.size = first.size
         self.options = first.options
-        self._first = first
+        self.first = first
 
     @cached_property
     def conversation(self) -> RememberedConversation | None:
         """An empty conversation; None if one can't be told from its first body."""
-        return self._first.start_another()
+        return self.first.start_another()
 
 
 _Entry = RememberedConversation | FirstBody | KnownSettings
@@ -112,6 +115,8 @@ class ConversationMemory:
     def __init__(self, max_count: int = _MAX_COUNT, max_size: int = _MAX_SIZE) -> None:
         self._max_count = max_count
         self._max_size = max_size
+        self.max_whole = _MAX_WHOLE
+        """A larger body is converted in slices if it continues no other."""
         self._lock = Lock()
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._trees: defaultdict[_JobKey, PrefixTree[_Key]] = defaultdict(PrefixTree[_Key])
@@ -126,9 +131,10 @@ class ConversationMemory:
         """The approximate size of all entries in bytes."""
         return self._size
 
-    def limit(self, max_size: int) -> None:
-        """Change the limit for the size of all entries, in bytes."""
+    def expect_sessions(self, max_size: int) -> None:
+        """Change the limit for the size of all entries, in bytes. Long bodies are prepared to be continued at once."""
         self._max_size = max_size
+        self.max_whole = _LONG_PREPARATION
 
     def clear(self) -> None:
         with self._lock:
@@ -137,17 +143,31 @@ class ConversationMemory:
             self._size = 0
 
     def convert(self, data: bytes, job: ConvertJob) -> ContinuedBody | None:
+        """Convert a body that continues a conversation, or is long; None if it must be converted whole."""
+        entries = self._find_entries(data, job)
+        continued = self._continue(data, entries)
+        if continued is not None or len(data) <= self.max_whole or (sliced := convert_in_slices(data, job)) is None:
+            return continued
+        continued, frame = sliced
+        if continued.conversation.size <= self._max_size // _MAX_SHARE:
+            conversation, job_key = continued.conversation, _job_key(job)
+            settings = next((entry for _, entry in entries if isinstance(entry, KnownSettings)), None)
+            if settings is None:
+                self._add(job_key, KnownSettings(conversation), data[: frame.size])
+            else:
+                conversation = conversation.share_settings(settings.first)
+            self._add_conversation(job_key, conversation, data)
+        return continued
+
+    def _continue(self, data: bytes, entries: Sequence[tuple[_Key, _Entry]]) -> ContinuedBody | None:
         """Convert a body that continues a conversation; None for any other.
 
         None also if the whole body must be converted. The options of a body may depend on its newest items, so that a
         conversation has two entries. If neither continues, the older one is dropped.
         """
-        if len(data) > MAX_BODY_SIZE:
-            return None
         has_failed = False
         # Options that this body does not have: they depend on its newest items.
         other_options: list[Options] = []
-        entries = self._find_entries(data, job)
         for key, entry in entries:
             if entry.options in other_options:
                 continue
@@ -155,9 +175,12 @@ class ConversationMemory:
             if conversation is None:
                 continue
             items = conversation.frame.find_items(data)
-            if items is None:
+            if items is None or (isinstance(entry, KnownSettings) and len(items) > self.max_whole):
                 continue
-            if isinstance(entry, FirstBody) and not any(isinstance(other, KnownSettings) for _, other in entries):
+            known = [
+                other for _, other in entries if isinstance(other, KnownSettings) and not other.first.prefix.length
+            ]
+            if isinstance(entry, FirstBody) and not known:
                 self._add(key[0], KnownSettings(conversation), data[: conversation.frame.size])
             new = conversation.find_new_items(items)
             if new is None and not conversation.prefix.length and not isinstance(entry, KnownSettings):
@@ -184,17 +207,20 @@ class ConversationMemory:
 
     def _replace(self, key: _Key, entry: _Entry, longer: RememberedConversation, data: bytes) -> None:
         """Remember the conversation of a body that continues this entry. Known settings stay."""
-        start = 0 if longer.prefix.length else _measure_start(longer.newest.data)
-        self._add(key[0], longer, data[: longer.frame.size + start])
+        self._add_conversation(key[0], longer, data)
         with self._lock:
             if not isinstance(entry, KnownSettings):
                 self._drop(key)
             elif key in self._entries:
                 self._entries.move_to_end(key)
 
+    def _add_conversation(self, job_key: _JobKey, conversation: RememberedConversation, data: bytes) -> None:
+        start = 0 if conversation.prefix.length else _measure_start(conversation.newest.data)
+        self._add(job_key, conversation, data[: conversation.frame.size + start])
+
     def add(self, data: bytes, conversion: Conversion, job: ConvertJob) -> bool:
         """Remember the conversation of a body that was converted whole. Return whether its rendered body is kept."""
-        if job.fetch is not None or len(data) > MAX_BODY_SIZE:
+        if job.fetch is not None or len(data) > _MAX_WHOLE:
             return False
         # Clients send a body again.
         if any(isinstance(entry, FirstBody) and entry.data == data for _, entry in self._find_entries(data, job)):
@@ -274,11 +300,11 @@ conversations = ConversationMemory()
 
 
 def convert_bytes(data: bytes, job: ConvertJob) -> ContinuedBody | None:
-    """Convert a body that continues a conversation, or one that is large; None if it must be converted whole."""
+    """Convert a body that continues a conversation, or is long; None if it must be converted whole."""
     if job.fetch is not None:
         return None
     try:
-        return convert_in_slices(data, job) if len(data) > MIN_SIZE else conversations.convert(data, job)
+        return conversations.convert(data, job)
     except _UNSUPPORTED:
         return None
 

@@ -1,75 +1,91 @@
-"""Conversion of large bodies in slices: a body is converted as a conversation that grows by a slice at a time.
+"""Conversion in slices: a body is converted as a conversation that grows by a slice at a time.
 
-The items and messages of a large body would take several times its size in memory; those of a slice are released when
-the next one is converted. A slice ends where a reply begins. A conversation that can't be continued there is converted
-whole.
+The items and messages of a large body take several times its size in memory; those of a slice are released when the
+next one is converted. A slice ends where a reply begins. The last one is the last reply and what follows it, so that
+the conversation can be remembered by its bytes. One that can't be continued at these places is converted whole.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 from msgspec import Raw
 
 from segue.canonical.json import decode_members, parse_json_object, reject_duplicate_key
-from segue.conversion.body import BodyFrame, find_values, parse_items
+from segue.conversion.body import (
+    BodyFrame,
+    cut_items,
+    drop_last_items,
+    find_frame,
+    find_replies,
+    parse_items,
+    split_items,
+)
 from segue.conversion.convert import ConvertJob, convert_request
 from segue.conversion.session import ContinuedBody, start_conversation
 from segue.wire.detect_body import CONVERSATION_KEYS
-from segue.wire.json_values import object_or_none
 
-MIN_SIZE = 4 * 2**20
-"""The size of a large body."""
-# The number of bytes in a slice, at least.
+# The number of bytes in a slice, at least; the last one has fewer.
 _SLICE_SIZE = 1 << 20
-_items_decoder = msgspec.json.Decoder(list[Raw])
+# An item with the result of a call, in any API.
+_RESULT = re.compile(rb'"(?:tool|tool_result|toolResult|functionResponse|[a-z_]+_output)"')
 
 
-def convert_in_slices(data: bytes, job: ConvertJob) -> ContinuedBody | None:
-    """Return the converted body; None if it must be converted whole."""
+def convert_in_slices(data: bytes, job: ConvertJob) -> tuple[ContinuedBody, BodyFrame] | None:
+    """Return the converted body, and the frame of all its items; None if it must be converted whole."""
     members = decode_members(data)
     key = next((key for key in members if key in CONVERSATION_KEYS), None)
-    if key is None or find_values(data) is None:
+    items = split_items(members[key]) if key is not None else []
+    stops = _find_stops(items)
+    if key is None or not stops:
         return None
     reject_duplicate_key(data, key)
-    items = _items_decoder.decode(members[key])
-    stop = _find_stop(items, 0)
-    fields = {**members, key: Raw(_join(items[:stop]))}
+    fields = {**members, key: Raw(_join(items[: stops[0]]))}
     body, surrogates = parse_json_object(msgspec.json.encode(fields))
     conversion = convert_request(body, job, replaced_surrogates=surrogates)
-    conversation = start_conversation(conversion, job, BodyFrame(0, True, b""), b"") if not surrogates else None
-    extended = None
-    while conversation is not None and stop < len(items):
-        start, stop = stop, _find_stop(items, stop)
-        given = _join(items[start:stop])
-        longer = conversation.append(given, parse_items(given))
+    framed = find_frame(data, conversion.source, members)
+    if surrogates or framed is None or conversion.source.conversation_key != key:
+        return None
+    frame, all_items = framed
+    conversation, extended = start_conversation(conversion, job, frame, b""), None
+    first = drop_last_items(all_items, items[stops[-1] :])
+    for start, stop in pairwise((*stops, len(items))):
+        given = _join(items[start:stop]) if stop < len(items) else cut_items(all_items, first)
+        longer = conversation.append(given, parse_items(given)) if conversation is not None and given else None
         if longer is None:
             return None
         conversation, extended = longer
-    return conversation.finish(data, extended) if conversation is not None and extended is not None else None
+    if conversation is None or extended is None:
+        return None
+    conversation = msgspec.structs.replace(conversation, frame=frame.move_start(data, first))
+    return conversation.finish(data, extended), frame
 
 
-def _join(items: Sequence[Raw]) -> bytes:
+def _join(items: Sequence[bytes]) -> bytes:
     return b"[%b]" % b",".join(items)
 
 
-def _find_stop(items: Sequence[Raw], start: int) -> int:
-    """Return where a slice that begins at `start` ends: where a reply begins, or at the end."""
-    size = 0
-    while size < _SLICE_SIZE and start < len(items):
-        size += memoryview(items[start]).nbytes
-        start += 1
-    for index in range(max(start, 1), len(items)):
-        if _is_reply(items[index]) and not _is_reply(items[index - 1]):
-            return index
-    return len(items)
+def _find_stops(items: Sequence[bytes]) -> list[int]:
+    """Return where slices end: where a reply begins, after as many bytes as a slice has, and near the end.
+
+    Options may depend on whether results or a user message are last, so the items before the last slice end as all do.
+    """
+    replies = find_replies(items)
+    alike = (reply for reply in reversed(replies) if _has_result(items[reply - 1]) == _has_result(items[-1]))
+    last = next(alike, 0)
+    stops: list[int] = []
+    size = start = 0
+    for reply in replies:
+        size += sum(map(len, items[start:reply]))
+        start = reply
+        if size >= _SLICE_SIZE or reply == last:
+            stops.append(reply)
+            size = 0
+    return stops
 
 
-def _is_reply(item: Raw) -> bool:
-    """Return whether an item is probably a reply, or part of one, in any API. The conversion decides."""
-    value = object_or_none(msgspec.json.decode(item))
-    if value is None:
-        return False
-    role, kind = value.get("role"), value.get("type", "message")
-    return role in ("assistant", "model") or (role is None and isinstance(kind, str) and not kind.endswith("_output"))
+def _has_result(item: bytes) -> bool:
+    return _RESULT.search(item) is not None

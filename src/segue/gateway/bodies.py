@@ -12,7 +12,7 @@ from segue.gateway.responses import Receive
 BODY_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
 _TRIM_SECONDS = 5.0
-_TRIM_SIZE = 32 * 2**20
+_TRIM_SIZE = 8 * 2**20
 
 
 class DisconnectedError(Exception):
@@ -56,7 +56,8 @@ class BodyMemory:
     def trim(self, trim: Callable[[int], object]) -> None:
         """Return free memory to the system if enough bodies have been converted since the last time."""
         if self._released >= _TRIM_SIZE:
-            self._released = 0
+            # Again, because what a body was converted to is released after it.
+            self._released //= 2
             trim(0)
 
 

@@ -109,7 +109,7 @@ class GatewayServer:
         self._metrics = Metrics(lambda: self._pauses.find_paused(self.table.targets))
         self._shared_metrics = SharedMetrics(self._metrics, record.with_suffix(".metrics")) if record else None
         self._shared = self._open_entries()
-        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.memory_size)
+        self._entries: AsyncEntries = self._shared or AsyncEntryMemory(settings.entries_size)
         self._limits = SharedLimits(self._shared, self._report_spending) if self._shared is not None else None
         self._clients = ClientAuth(
             loaded.clients,
@@ -327,7 +327,7 @@ class GatewayServer:
         """Serve until SIGINT or SIGTERM, which let open requests finish. SIGHUP reloads the routes."""
         if threading.current_thread() is threading.main_thread():
             _collect_less_garbage()
-            conversations.limit(self._settings.memory_size)
+            conversations.expect_sessions(self._settings.conversations_size)
             _raise_file_limit()
         with asyncio.Runner(loop_factory=_find_loop_factory()) as runner:
             runner.run(self.serve(on_ready))

@@ -39,7 +39,7 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `allowed_hosts` and `allowed_origins` are those of `HostCheck`. `behind_proxy`: a proxy with TLS is in front,
     where the address is not loopback. `store` is the file or `postgresql://` URL of the entries; without it they are in
-    memory, up to half of `memory_mb`. The other half is for conversations that were converted. `pending_mb` is the size
+    memory, up to half of `memory_mb`; a third is for conversations that were converted. `pending_mb` is the size
     of all bodies that are not converted yet; one of more than `large_mb` is converted in a thread. `timeout` is the
     longest silence of a provider in seconds, `first_byte` that before a streamed response begins, where another target
     is free. `unknown_price` is in dollars per million tokens; without it, clients with budgets can't use models whose
@@ -83,9 +83,14 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
             return False
 
     @property
-    def memory_size(self) -> int:
-        """Half of `memory_mb` in bytes: for entries, and again for conversations."""
+    def entries_size(self) -> int:
+        """The bytes of all entries that are kept in memory."""
         return int(self.memory_mb * _MB) // 2
+
+    @property
+    def conversations_size(self) -> int:
+        """The bytes of all conversations that were converted and may be continued."""
+        return int(self.memory_mb * _MB) // 3
 
     @property
     def store_size(self) -> int:
