@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
+from operator import is_
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -284,6 +285,11 @@ def _has_unique_keys(data: bytes | bytearray) -> bool:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return len(data) == 1 + sum([len(key) + 4 + memoryview(value).nbytes for key, value in members.items()])
+
+
+def are_identical(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Return whether two sequences hold the same objects."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def replace_surrogates(text: str) -> str:

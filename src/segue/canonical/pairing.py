@@ -435,10 +435,10 @@ def _can_be_duplicate(response: ToolResponse, slot: _Slot) -> bool:
 
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
     """Return all messages of a body with the ids of their calls and results."""
-    regular = _pair_regular(messages)
+    blocks = [block for message in messages for block in message.blocks if type(block) in _PAIRED_TYPES]
+    regular = _pair_regular(messages) if blocks else tuple(messages)
     if regular is not None:
         return regular
-    blocks = [block for message in messages for block in message.blocks if type(block) in _PAIRED_TYPES]
     call_keys = {_pair_key(block) for block in blocks if isinstance(block, ToolCall) and _can_have_result(block)}
     result_keys = (
         [_pair_key(block) for block in blocks if isinstance(block, ToolResponse) and block.origin.raw_id]

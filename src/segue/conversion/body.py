@@ -8,9 +8,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from segue.canonical.json import MAX_DEPTH, decode_members, estimate_depth, parse_json
+from segue.canonical.json import MAX_DEPTH, are_identical, decode_members, estimate_depth, parse_json
 from segue.errors import InputError
-from segue.render.draft import are_identical
 from segue.wire.base import Wire
 
 _SPACE = b" \t\r\n"

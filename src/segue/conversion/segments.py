@@ -28,13 +28,12 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse
-from segue.canonical.json import encode_json
+from segue.canonical.json import are_identical, encode_json
 from segue.canonical.layered_map import LayeredMap
 from segue.canonical.request import Options, Request
 from segue.conversion.convert import RenderedBody, RenderState, SettingsChangedError
 from segue.conversion.sent import FINGERPRINT_ITEMS, join_fingerprints
 from segue.render.cuts import Cut, DeclaredTools, can_follow_cut, find_cuts, is_local
-from segue.render.draft import are_identical
 from segue.render.reasoning_prefix import extend_bound_prefix
 from segue.render.report import IN_CALL_ORDER, ChainedReport, Finding, Report, Stage, append_report
 from segue.render.transcript import Transcript

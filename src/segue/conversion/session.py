@@ -45,7 +45,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.call_history import CallColumns, CallHistory
-from segue.canonical.json import parse_json_object
+from segue.canonical.json import are_identical, parse_json_object
 from segue.canonical.pairing_state import PairingState
 from segue.canonical.request import Options, Request
 from segue.conversion.body import BodyFrame, cut_items, drop_last_items, is_unchanged, parse_items, split_items
@@ -54,7 +54,6 @@ from segue.conversion.markers import has_markers, move_markers
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.sent import SentSettings
 from segue.conversion.target import RenderTarget
-from segue.render.draft import are_identical
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Wire

@@ -9,9 +9,9 @@ import msgspec
 
 from segue.canonical.blocks import Text
 from segue.canonical.contents import Contents
+from segue.canonical.json import are_identical
 from segue.canonical.request import Options, Request, Tool
 from segue.models import parse_model
-from segue.render.draft import are_identical
 from segue.render.transcript import Transcript
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES

@@ -19,9 +19,9 @@ from segue.canonical.blocks import (
     ToolResponse,
     edit_block,
 )
-from segue.canonical.json import encode_json_text
+from segue.canonical.json import are_identical, encode_json_text
 from segue.render.constraints import TEXTS
-from segue.render.draft import Draft, are_identical
+from segue.render.draft import Draft
 from segue.render.report import FindingKind, Level, Report
 
 _RESULT_TYPES: frozenset[type] = frozenset({ToolResponse})
@@ -287,7 +287,7 @@ def _convert_result_media(draft: Draft, response: ToolResponse) -> tuple[ToolRes
             moved += [Text(TEXTS.media_label.format(kind=block.kind, tool=draft.tool_name(response))), block]
         else:
             kept.append(_unsupported_to_text(draft, block))
-    if all(a is b for a, b in zip(kept, response.content or (), strict=True)):
+    if are_identical(kept, response.content or ()):
         return response, []
     whole = msgspec.structs.replace(response, content=tuple(kept))
     return edit_block(whole, content=tuple(_structured_to_text(whole)), structured=msgspec.UNSET), moved

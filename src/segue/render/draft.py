@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import is_
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeGuard
 
 import msgspec
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.contents import Contents
+from segue.canonical.json import are_identical
 from segue.canonical.request import Options, Reasoning, Request, Tool
 from segue.render.constraints import Constraints, Policy
 from segue.render.prefix_digest import BoundPrefix
@@ -93,11 +93,6 @@ class Draft(Struct, frozen=True):
 def _map_message_blocks(message: Message, change: Callable[[Message, Block], Iterable[Block]]) -> Message:
     blocks = tuple(new for block in message.blocks for new in change(message, block))
     return message if are_identical(blocks, message.blocks) else message.with_blocks(blocks)
-
-
-def are_identical(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Return whether two sequences hold the same objects."""
-    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def find_unpaired_ids(draft: Draft, contents: Contents) -> frozenset[str]:

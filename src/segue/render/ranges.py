@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
+from segue.canonical.json import are_identical
 from segue.render.report import Report
 
 _Number = TypeVar("_Number", int, float)
@@ -50,7 +51,7 @@ def _fit(node: Any, path: tuple[str, ...], to: BodyRange, report: Report) -> Any
     if isinstance(node, list):
         items = cast("list[Any]", node)
         fitted = [_fit(item, path, to, report) if _is_meant(item, to) else item for item in items]
-        return items if all(new is old for new, old in zip(fitted, items, strict=True)) else fitted
+        return items if are_identical(fitted, items) else fitted
     if not path:
         is_number = isinstance(node, int | float) and not isinstance(node, bool)
         return move_into_range(to.path[-1], node, to.least, to.most, report, to.path[0]) if is_number else node

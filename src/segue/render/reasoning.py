@@ -12,9 +12,10 @@ import msgspec
 
 from segue.canonical.blocks import UNKNOWN_PROVIDER, Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.envelope import is_envelope
+from segue.canonical.json import are_identical
 from segue.models import is_other_model
 from segue.render.constraints import PLACEHOLDER_SIGNATURE, TEXTS
-from segue.render.draft import Draft, are_identical, has_reasoning
+from segue.render.draft import Draft, has_reasoning
 
 _NOT_ACCEPTED = "reasoning of {origin} dropped: {api} does not accept it"
 _UNSIGNED = "reasoning of {origin} dropped: it has no signature"

@@ -9,10 +9,11 @@ from operator import eq
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, calls_of, edit_block
+from segue.canonical.json import are_identical
 from segue.errors import format_count
 from segue.render.compaction import is_compaction
 from segue.render.constraints import TEXTS
-from segue.render.draft import Draft, are_identical, client_calls, group_runs, has_reasoning
+from segue.render.draft import Draft, client_calls, group_runs, has_reasoning
 
 FILLER_INSERTED = "added an assistant message between a tool result and a user message: the target requires one"
 _USER_APPENDED = "added a user message at the end: the target requires one"

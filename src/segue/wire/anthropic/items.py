@@ -26,7 +26,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import NO_IDS, raw_id_or_none
-from segue.canonical.json import encode_json_text, parse_argument_text
+from segue.canonical.json import are_identical, encode_json_text, parse_argument_text
 from segue.errors import InputError
 from segue.render.report import Report, field_level
 from segue.wire.anthropic.capabilities import API
@@ -375,7 +375,7 @@ def _drop_nested_keys(result: JsonObject, report: Report) -> JsonObject:
         return result
     blocks = cast("list[JsonObject]", content)
     kept = [drop_text_keys(block, report) for block in blocks]
-    return result if all(new is old for new, old in zip(kept, blocks, strict=True)) else {**result, "content": kept}
+    return result if are_identical(kept, blocks) else {**result, "content": kept}
 
 
 def render_block(block: Block, context: RenderContext) -> JsonObject:

@@ -7,9 +7,9 @@ from typing import Any
 
 from segue.canonical.blocks import Block, Native, Opaque, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
+from segue.canonical.json import are_identical
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.render.draft import are_identical
 from segue.wire.anthropic.capabilities import API
 from segue.wire.anthropic.items import parse_content, render_block
 from segue.wire.base import ApiError, RenderContext

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Message, Native, Opaque, Speaker, Text
+from segue.canonical.json import are_identical
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.compaction import replaces_messages
 from segue.render.constraints import TEXTS
-from segue.render.draft import are_identical
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
+from segue.canonical.json import are_identical
 from segue.render.report import Report
 from segue.wire.base import RenderContext
 from segue.wire.bedrock.capabilities import API
@@ -141,7 +142,7 @@ def rename_documents(messages: list[JsonObject], report: Report) -> list[JsonObj
 
     def rename_items(items: list[Any]) -> list[Any]:
         renamed = [_rename_document(item, taken, report, rename_items) for item in items]
-        return items if all(new is old for new, old in zip(renamed, items, strict=True)) else renamed
+        return items if are_identical(renamed, items) else renamed
 
     rendered: list[JsonObject] = []
     for message in messages:

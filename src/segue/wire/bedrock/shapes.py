@@ -69,12 +69,6 @@ def _request_type() -> Spec:
     return replace(request, members=members, required=("messages",))
 
 
-def _member_type(place: str, spec: Spec) -> Spec:
-    if place in _UNBOUNDED:
-        return replace(spec, minimum=None, maximum=None, pattern="")
-    return _REPLACED.get(place, spec)
-
-
 def request_keys() -> frozenset[str]:
     """Return the members of a request; the service rejects any other (BED-09)."""
     return frozenset(load_types("bedrock")["ConverseRequest"].members)
@@ -82,28 +76,30 @@ def request_keys() -> frozenset[str]:
 
 def validate_request(body: JsonObject) -> None:
     """Raise `InputError` with the path of the first value that does not have its type."""
-    _validate(body, _request_type(), "")
+    _validate(body, _request_type())
 
 
-def _validate(value: Any, spec: Spec, path: str) -> None:
-    match spec.kind:
-        case "any":
-            return
-        case "list":
-            items = spec.items or Spec()
-            for index, item in enumerate(require_list(value, path)):
-                if not _is_foreign(item, items.name):
-                    _validate(item, items, f"{path}[{index}]")
-        case "map":
-            for key, item in require_object(value, path).items():
-                _validate(item, spec.items or Spec(), _under(path, key))
-        case "object" if spec.exactly_one:
-            _validate_union(require_object(value, path), spec, path)
-        case "object" if spec.closed:
-            _validate_structure(require_object(value, path), spec, path)
-        case _:
-            _validate_scalar(value, spec, path)
-    _validate_size(value, spec, path)
+def _validate(value: Any, spec: Spec, *, bounded: bool = True, in_messages: bool = False) -> None:
+    """`in_messages`: unknown members are not validated."""
+    if spec.exactly_one:
+        _validate_union(require_object(value), spec, in_messages=in_messages)
+    elif spec.closed:
+        _validate_structure(require_object(value), spec, in_messages=in_messages)
+    elif spec.kind in ("list", "map"):
+        items = spec.items or Spec()
+        is_list = spec.kind == "list"
+        for key, item in enumerate(require_list(value)) if is_list else require_object(value).items():
+            try:
+                if not is_list or not _is_foreign(item, items.name):
+                    _validate(item, items, in_messages=in_messages)
+            except InputError as error:
+                raise error.with_prefix(f"[{key}]" if is_list else str(key)) from None
+    elif spec.kind == "any":
+        return
+    else:
+        _validate_scalar(value, spec, bounded=bounded)
+    if bounded and (spec.minimum is not None or spec.maximum is not None):
+        _validate_size(value, spec)
 
 
 def _is_foreign(item: Any, type_name: str) -> bool:
@@ -117,58 +113,57 @@ def _is_foreign(item: Any, type_name: str) -> bool:
     return is_item or bool(fields.get("tool_calls")) or find_message_api(fields, "bedrock") is not None
 
 
-def _validate_scalar(value: Any, spec: Spec, path: str) -> None:
+def _validate_scalar(value: Any, spec: Spec, *, bounded: bool) -> None:
     name, types = _PYTHON_TYPES[spec.kind]
     integral = spec.kind == "integer" and isinstance(value, float) and value.is_integer()
     if not (integral or isinstance(value, types)) or (isinstance(value, bool) and spec.kind != "boolean"):
-        raise InputError(f"{name} was expected, not {json_type_name(value)}", path=path)
-    if spec.pattern and not re.fullmatch(spec.pattern, str(value)):
-        raise InputError(f"{value!r} does not match {spec.pattern}", path=path)
+        raise InputError(f"{name} was expected, not {json_type_name(value)}")
+    if bounded and spec.pattern and not re.fullmatch(spec.pattern, str(value)):
+        raise InputError(f"{value!r} does not match {spec.pattern}")
 
 
-def _validate_size(value: Any, spec: Spec, path: str) -> None:
-    if spec.minimum is None and spec.maximum is None:
-        return
+def _validate_size(value: Any, spec: Spec) -> None:
     number = isinstance(value, int | float)
     size = value if number else len(value)
     minimum = spec.minimum or 0
     if size < minimum or (spec.maximum is not None and size > spec.maximum):
         bounds = f"from {minimum} to {spec.maximum}" if spec.maximum is not None else f"of at least {minimum}"
-        raise InputError(f"a {'number' if number else 'length'} {bounds} was expected, not {size}", path=path)
+        raise InputError(f"a {'number' if number else 'length'} {bounds} was expected, not {size}")
 
 
-def _validate_union(value: JsonObject, spec: Spec, path: str) -> None:
+def _validate_union(value: JsonObject, spec: Spec, *, in_messages: bool) -> None:
     may_split = spec.name in _SPLIT_UNIONS
     present = [key for key, member in value.items() if member is not None or not may_split]
     known = [key for key in present if key in spec.members]
     if not present:
-        raise InputError(f"one of {', '.join(spec.members)} was expected", path=path)
-    if not known and ".content[" not in path:
-        raise InputError(f"one of {', '.join(spec.members)} was expected", path=_under(path, present[0]))
+        raise InputError(f"one of {', '.join(spec.members)} was expected")
+    if not known and not in_messages:
+        raise InputError(f"one of {', '.join(spec.members)} was expected", path=present[0])
     if len(known) > 1 and not may_split:
-        raise InputError(f"one member was expected, not {', '.join(known)}", path=path)
+        raise InputError(f"one member was expected, not {', '.join(known)}")
     for key in known:
-        _validate_member(value[key], spec, key, path)
+        _validate_member(value[key], spec, key, in_messages=in_messages)
 
 
-def _validate_structure(value: JsonObject, spec: Spec, path: str) -> None:
+def _validate_structure(value: JsonObject, spec: Spec, *, in_messages: bool) -> None:
     for key in spec.members:
-        if key in spec.required and key not in value and f"{spec.name}.{key}" not in _REPAIRED:
-            raise InputError(f"`{key}` is missing", path=_under(path, key))
+        if key not in value and key in spec.required and f"{spec.name}.{key}" not in _REPAIRED:
+            raise InputError(f"`{key}` is missing", path=key)
+    is_request = spec.name == "ConverseRequest"
     for key, member in value.items():
         if key in spec.members:
-            _validate_member(member, spec, key, path)
-        elif path and spec.members and not path.startswith("messages["):
-            raise InputError(f"unknown member; known members: {', '.join(spec.members)}", path=_under(path, key))
+            _validate_member(member, spec, key, in_messages=in_messages or (is_request and key == "messages"))
+        elif spec.members and not (is_request or in_messages):
+            raise InputError(f"unknown member; known members: {', '.join(spec.members)}", path=key)
 
 
-def _validate_member(value: Any, owner: Spec, key: str, path: str) -> None:
+def _validate_member(value: Any, owner: Spec, key: str, *, in_messages: bool) -> None:
     place = f"{owner.name}.{key}"
-    spec = owner.members[key]
+    spec = _REPLACED.get(place) or owner.members[key]
     is_repaired = value is None and (spec.nullable or place in _REPAIRED)
-    if not is_repaired and not (isinstance(value, str) and place in _ACCEPT_TEXT):
-        _validate(value, _member_type(place, spec), _under(path, key))
-
-
-def _under(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+    if is_repaired or (isinstance(value, str) and place in _ACCEPT_TEXT):
+        return
+    try:
+        _validate(value, spec, bounded=place not in _UNBOUNDED, in_messages=in_messages)
+    except InputError as error:
+        raise error.with_prefix(key) from None

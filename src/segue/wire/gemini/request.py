@@ -12,12 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Native, Speaker, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.json import are_identical
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import parse_model
 from segue.render.constraints import TEXTS
-from segue.render.draft import are_identical
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.base import RenderContext

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
+from segue.canonical.json import are_identical
 from segue.render.report import Report, field_level
 from segue.specs.types import ANY, Spec, load_types
 from segue.wire.gemini.fields import JsonObject, both_cases
@@ -57,7 +58,7 @@ def drop_invalid_fields(value: JsonObject, kind: str, report: Report) -> JsonObj
     """Return the object without fields that the API rejects; the same object if there are none."""
     cleaned = value
     fields = _fields_by_kind()[kind]
-    if kind == "part" and is_unknown_part(value):
+    if kind == "part" and not value.keys() <= fields.keys() and is_unknown_part(value):
         fields = {**fields, **{key: ANY for key in value if key not in fields and value[key] is not None}}
     for key, item in value.items():
         kept = _keep_valid(item, fields[key], report) if key in fields and item is not None else None
@@ -85,8 +86,9 @@ def _keep_valid(value: Any, spec: Spec, report: Report) -> Any:
     if spec.kind == "list" and spec.items is not None:
         items: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
         kept: list[Any] = [_keep_valid(item, spec.items, report) for item in items]
-        same = all(new is old for new, old in zip(kept, items, strict=True))
-        return cast("object", value) if same else [item for item in kept if item is not None] or None
+        if are_identical(kept, items):
+            return cast("object", value)
+        return [item for item in kept if item is not None] or None
     if spec.members:
         fields = cast("JsonObject", value)
         return drop_invalid_fields(fields, _kind_of(spec.name), report) if isinstance(value, dict) else None

@@ -27,7 +27,7 @@ from segue.canonical.blocks import (
     join_texts,
 )
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.json import encode_json_text
+from segue.canonical.json import are_identical, encode_json_text
 from segue.errors import InputError
 from segue.wire.json_values import (
     JsonObject,
@@ -306,7 +306,7 @@ def _drop_unknown_message_keys(message: JsonObject, context: ChatContext) -> Jso
         return message
     parts = cast("list[JsonObject]", message["content"])
     kept = [drop_unknown_keys(part, part["type"], context) for part in parts]
-    return message if all(a is b for a, b in zip(kept, parts, strict=True)) else {**message, "content": kept}
+    return message if are_identical(kept, parts) else {**message, "content": kept}
 
 
 def _render_text_message(message: Message, role: str, context: ChatContext) -> JsonObject:

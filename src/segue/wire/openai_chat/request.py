@@ -8,6 +8,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Message, Native
+from segue.canonical.json import are_identical
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
 from segue.errors import InputError
@@ -241,7 +242,7 @@ def _render_same_api(
 def _replace_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
     """Replace a list only if its items are not the same objects."""
     current = cast("list[object]", body[key]) if isinstance(body.get(key), list) else []
-    if len(current) == len(items) and all(a is b for a, b in zip(items, current, strict=True)):
+    if are_identical(current, items):
         return
     if items or key == "messages":
         body[key] = items
@@ -259,7 +260,7 @@ def _project_allowed_tools(choice: JsonObject, context: ChatContext) -> JsonObje
         kind = string_or_none(entry.get("type")) or ""
         name = (object_or_none(entry.get(kind)) or {}).get("name")
         projected.append(with_tool_name(entry, context.project_name(name)) if isinstance(name, str) else item)
-    if all(a is b for a, b in zip(projected, entries, strict=True)):
+    if are_identical(projected, entries):
         return choice
     return {**choice, "allowed_tools": {**allowed, "tools": projected}}
 

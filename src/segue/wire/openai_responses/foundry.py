@@ -6,8 +6,8 @@ import re
 from hashlib import sha256
 from typing import Any, cast
 
+from segue.canonical.json import are_identical
 from segue.errors import InputError
-from segue.render.draft import are_identical
 from segue.render.report import Report, field_level
 from segue.specs.types import Spec
 from segue.wire.json_values import JsonObject, json_type_name, object_or_none

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.render.draft import are_identical
+from segue.canonical.json import are_identical
 from segue.specs.types import ANY, STRING, Spec, any_of, load_types, nullable, tagged
 from segue.wire.json_values import JsonObject
 

@@ -7,10 +7,10 @@ from typing import Any, cast, get_args
 
 import msgspec
 
+from segue.canonical.json import are_identical
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.errors import InputError
 from segue.models import Model
-from segue.render.draft import are_identical
 from segue.wire import mixed_body
 from segue.wire.json_values import (
     JsonObject,

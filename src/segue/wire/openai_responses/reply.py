@@ -8,8 +8,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.json import are_identical
 from segue.canonical.request import Finish, Reply, Request, Usage
-from segue.render.draft import are_identical
 from segue.wire.base import RenderContext
 from segue.wire.json_values import JsonObject, number_or_none, object_or_none, objects_in, require_list, string_or_none
 from segue.wire.merge import replace_modelled_fields

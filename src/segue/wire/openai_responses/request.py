@@ -10,11 +10,11 @@ import msgspec
 
 from segue.canonical.blocks import Native, Text, calls_of
 from segue.canonical.ids import raw_id_or_none
+from segue.canonical.json import are_identical
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
 from segue.errors import InputError
 from segue.models import parse_model
-from segue.render.draft import are_identical
 from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.base import RenderContext

@@ -12,6 +12,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from segue.canonical.blocks import Native
+from segue.canonical.json import are_identical
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.render.transcript import Transcript
@@ -221,7 +222,7 @@ def _project_tool(entry: JsonObject, context: ResponsesContext, namespace: str |
         entries = cast("list[Any]", entry["tools"])
         projected = project_tools(entries, context, _parse_name(entry))
         name = NameRule().project(_parse_name(entry))
-        unchanged = name == entry["name"] and all(a is b for a, b in zip(projected, entries, strict=True))
+        unchanged = name == entry["name"] and are_identical(projected, entries)
         return entry if unchanged else {**entry, "name": name, "tools": projected}
     if kind not in _KINDS:
         return entry
