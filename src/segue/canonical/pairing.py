@@ -24,8 +24,8 @@ key and index. A turn key is the message's own, or else a hash of the reply's ca
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Container, Iterable, Sequence
-from itertools import takewhile
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import count, takewhile
 from operator import is_
 from typing import TypeAlias
 
@@ -43,7 +43,6 @@ from segue.canonical.ids import (
 )
 
 _PAIRED_TYPES = frozenset({ToolCall, ToolResponse})
-_NO_CALL: tuple[None, None] = (None, None)
 
 
 class _Slot:
@@ -455,21 +454,25 @@ def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Mess
 def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:
     """Pair messages where each call has a raw id of its own, and each result that of a call before it; None for others.
 
-    Only the first rule applies to these, and no reply occurs twice. Most bodies are like that.
+    Or no call has one, and each result is that of an open call of the newest reply with calls, none before it being
+    open. Only the beginnings of the first two rules apply to these. Most bodies are like that.
     """
     replies = [message for message in messages if ToolCall in map(type, message.blocks)]
     calls_of_replies = list(map(calls_of, replies))
     calls = [call for given in calls_of_replies for call in given]
     raw_ids = [call.origin.raw_id for call in calls]
-    if len(set(raw_ids)) < len(calls) or not all(map(_has_new_id, calls)) or has_canonical(raw_ids):
+    has_ids = None not in raw_ids
+    if len(set(raw_ids)) != (len(calls) if has_ids else 1) or not all(map(_is_new, calls)) or has_canonical(raw_ids):
         return None
     if [None for message in replies if message.turn_key is not None]:
         return None
-    turn_keys = [format_turn_key(digest, 0) for digest in hash_replies(calls_of_replies)]
+    occurrences: defaultdict[str, Iterator[int]] = defaultdict(count)
+    turn_keys = [format_turn_key(digest, next(occurrences[digest])) for digest in hash_replies(calls_of_replies)]
     counts = map(len, calls_of_replies)
-    places = [(key, index) for key, count in zip(turn_keys, counts, strict=True) for index in range(count)]
+    places = [(key, index) for key, size in zip(turn_keys, counts, strict=True) for index in range(size)]
     new_calls = zip(calls, hash_calls(calls, places), [turn_key for turn_key, _ in places], strict=True)
     paired_calls: dict[str | None, tuple[ToolCall, str]] = {}
+    open_calls: list[tuple[ToolCall, str]] = []
     paired: list[Message] = []
     for message in messages:
         if _PAIRED_TYPES.isdisjoint(map(type, message.blocks)):
@@ -480,13 +483,20 @@ def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:
         blocks: list[Block] = []
         for block in message.blocks:
             if type(block) is ToolCall:
+                if open_calls and turn_key is None:
+                    return None
                 _, call_id, turn_key = next(new_calls)
                 block = replace(block, id=call_id)
-                paired_calls[block.origin.raw_id] = block, turn_key
+                if has_ids:
+                    paired_calls[block.origin.raw_id] = block, turn_key
+                else:
+                    open_calls.append((block, turn_key))
             elif type(block) is ToolResponse:
-                call, call_turn_key = paired_calls.get(block.origin.raw_id, _NO_CALL)
-                if call is None or block.call_id or block.hosted != (call.kind == "hosted"):
+                raw_id = block.origin.raw_id
+                found = paired_calls.get(raw_id) if raw_id is not None else _take_call(open_calls, block.name)
+                if found is None or block.call_id or block.hosted != (found[0].kind == "hosted"):
                     return None
+                call, call_turn_key = found
                 block = replace(block, call_id=call.id, name=block.name or call.name)
                 result_turn_key = result_turn_key or call_turn_key
             blocks.append(block)
@@ -494,10 +504,15 @@ def _pair_regular(messages: Sequence[Message]) -> tuple[Message, ...] | None:
     return tuple(paired)
 
 
-def _has_new_id(call: ToolCall) -> bool:
-    """Return whether the call has a raw id, and no canonical id yet."""
-    origin = call.origin
-    return origin.raw_id is not None and not call.id and (origin.family is None or not origin.is_approval)
+def _take_call(open_calls: list[tuple[ToolCall, str]], name: str | None) -> tuple[ToolCall, str] | None:
+    """Remove the first open call of a tool, or of any without a name, and return it with its turn key."""
+    place = next((place for place, (call, _) in enumerate(open_calls) if name in (None, "", call.name)), None)
+    return None if place is None else open_calls.pop(place)
+
+
+def _is_new(call: ToolCall) -> bool:
+    """Return whether the call has no canonical id yet, and may have a result."""
+    return not call.id and (call.origin.family is None or not call.origin.is_approval)
 
 
 def _can_have_result(call: ToolCall) -> bool:
