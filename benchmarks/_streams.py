@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from segue.wire.stream.framing import encode_aws_message, encode_sse
+from segue.wire.stream.aws_events import encode_aws_message
+from segue.wire.stream.framing import encode_sse
 
 Json = dict[str, Any]
 SENTENCE = "the quick brown fox jumps over the lazy dog and then, having had enough of it, goes home to sleep."

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from segue.wire.stream.framing import encode_aws_message
+from segue.wire.stream.aws_events import encode_aws_message
 from tests.cli.process import is_one_line_error, run
 
 CHAT = ("assemble", "--api", "openai-chat")

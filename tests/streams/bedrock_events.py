@@ -7,7 +7,7 @@ from typing import Any
 
 from segue.canonical.request import Reply
 from segue.wire.bedrock import WIRE as BEDROCK
-from segue.wire.stream.framing import encode_aws_message
+from segue.wire.stream.aws_events import encode_aws_message
 from tests.streams.parsing import read, read_in_any_split, read_payloads
 
 START = {"messageStart": {"role": "assistant", "p": "abc"}}

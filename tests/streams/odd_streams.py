@@ -11,8 +11,9 @@ from typing import Any
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.wire.registry import WIRES
+from segue.wire.stream.aws_events import encode_aws_message
 from segue.wire.stream.events import reply_events
-from segue.wire.stream.framing import Frame, FrameDecoder, encode_aws_message, encode_sse
+from segue.wire.stream.framing import Frame, FrameDecoder, encode_sse
 from tests.streams.rendering import render_in_steps, split_deltas
 
 APIS = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")

@@ -15,6 +15,7 @@ from segue.canonical.request import Usage
 from segue.errors import RemoteProtocolError
 from segue.wire.base import ApiError
 from segue.wire.bedrock import WIRE as BEDROCK
+from segue.wire.stream.aws_events import encode_aws_message
 from segue.wire.stream.events import (
     BlockEnd,
     BlockStart,
@@ -27,7 +28,6 @@ from segue.wire.stream.events import (
     UsageUpdate,
     WholeBlock,
 )
-from segue.wire.stream.framing import encode_aws_message
 from tests.budget import examples
 from tests.conversations.build import PNG, thought, tool_use
 from tests.conversations.replies import bedrock_reply

@@ -12,7 +12,7 @@ import pytest
 
 import segue
 from segue.wire.registry import WIRES
-from segue.wire.stream.framing import encode_aws_message
+from segue.wire.stream.aws_events import encode_aws_message
 from tests.budget import sample
 from tests.streams.parsing import TURN, sse
 from tests.streams.test_api_pairs import request_body

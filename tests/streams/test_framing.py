@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.errors import RemoteProtocolError
-from segue.wire.stream.framing import Frame, FrameDecoder, encode_aws_message, encode_sse
+from segue.wire.stream.aws_events import encode_aws_message
+from segue.wire.stream.framing import Frame, FrameDecoder, encode_sse
 from tests.work import count_work
 
 

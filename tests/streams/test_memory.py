@@ -19,8 +19,8 @@ import segue
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.wire.registry import WIRES
+from segue.wire.stream.aws_events import encode_aws_message
 from segue.wire.stream.events import reply_events
-from segue.wire.stream.framing import encode_aws_message
 from tests.streams.parsing import TURN, sse
 from tests.streams.rendering import render_in_steps, split_deltas
 from tests.streams.test_api_pairs import request_body

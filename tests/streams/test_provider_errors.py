@@ -12,7 +12,7 @@ from segue.canonical.blocks import Text
 from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
 from segue.wire.registry import WIRES
-from segue.wire.stream.framing import AwsMessageEncoder
+from segue.wire.stream.aws_events import AwsMessageEncoder
 from tests.streams.parsing import sse
 from tests.streams.rendering import stream_reply
 from tests.streams.test_failed_replies import RETRIED, last_frame, open_stream, read_error

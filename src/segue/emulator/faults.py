@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from segue.emulator.steps import CallStep, EndStep, ReplySteps
 from segue.errors import InputError, require_string
-from segue.wire.stream.framing import EXCEPTION_PREFIX, FrameDecoder, encode_aws_message, encode_sse
+from segue.wire.stream.aws_events import EXCEPTION_PREFIX, encode_aws_message
+from segue.wire.stream.framing import FrameDecoder, encode_sse
 
 Fault = Literal[
     "rate-limit",

@@ -24,9 +24,9 @@ from segue.wire.json_values import (
     optional_string,
     string_or_none,
 )
+from segue.wire.stream.aws_events import EXCEPTION_PREFIX
 from segue.wire.stream.block_reader import BlockReader, OpenBlock
 from segue.wire.stream.deltas import arguments_to_text, merge_deltas
-from segue.wire.stream.framing import EXCEPTION_PREFIX
 
 _DELTA_EVENT = "contentBlockDelta"
 _LAST_EVENT = "metadata"

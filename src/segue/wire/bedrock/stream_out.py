@@ -14,8 +14,8 @@ from segue.wire.bedrock.capabilities import API
 from segue.wire.bedrock.items import render_block
 from segue.wire.bedrock.reply import blocks_for_client, render_stop_reason, render_usage
 from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, string_or_none
+from segue.wire.stream.aws_events import AwsMessageEncoder
 from segue.wire.stream.events import Finished, ReplyStart
-from segue.wire.stream.framing import AwsMessageEncoder
 from segue.wire.stream.render import BlockRenderer, DeltaFormat
 
 

@@ -169,6 +169,23 @@ class DeltaTemplate:
         return encoded, stream[len(events) :]
 
 
+class FrameTemplate:
+    """The bytes of a read around the payload of its only frame, the same in the next reads."""
+
+    def __init__(self, lead: bytes, end: bytes) -> None:
+        self._lead, self._end = lead, end
+
+    @staticmethod
+    def from_read(read: bytes, payload: bytes) -> FrameTemplate | None:
+        """Return the template of a read that contains its payload once, in one line; else None."""
+        lead, _, end = read.partition(payload)
+        return FrameTemplate(lead, end) if read.count(payload) == 1 and b"\n" not in payload else None
+
+    def build_finder(self, template: DeltaTemplate) -> TextFinder:
+        """Return the finder of the text of a read with one delta."""
+        return template.build_finder(self._lead, self._end)
+
+
 def has_quotes(encoded: bytes) -> bool:
     """Return whether a text has no blanks around its quotes; a line break there would be the end of a data line."""
     return encoded[:1] == encoded[-1:] == b'"'

@@ -22,6 +22,7 @@ from segue.wire.base import ApiError
 from segue.wire.json_values import JsonObject
 from segue.wire.limits import DEFAULT_LIMITS, ReplyLimits, arguments_error, bytes_error, calls_error
 from segue.wire.replies import retryable_error
+from segue.wire.stream.aws_events import EXCEPTION_PREFIX
 from segue.wire.stream.delta_run import DeltaRun, open_run
 from segue.wire.stream.delta_template import DeltaTemplate
 from segue.wire.stream.deltas import TextBuffer
@@ -41,7 +42,7 @@ from segue.wire.stream.events import (
     block_events,
     reply_events,
 )
-from segue.wire.stream.framing import EXCEPTION_PREFIX, FrameDecoder
+from segue.wire.stream.framing import FrameDecoder
 from segue.wire.stream.render import DeltaFormat
 
 DEFAULT_TURN_KEY = "turn-0"
