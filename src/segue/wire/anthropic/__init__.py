@@ -21,7 +21,7 @@ from segue.wire.http_form import HttpForm
 from segue.wire.ids import prefix_scheme
 from segue.wire.json_values import object_or_none, objects_in, string_or_none
 from segue.wire.names import NameRule
-from segue.wire.stream.openers import renderer_opener, stream_opener
+from segue.wire.stream_openers import renderer_opener, stream_opener
 
 # ANT-01: no other characters; the API documents no length limit
 _VALID_ID = r"[a-zA-Z0-9_-]+"

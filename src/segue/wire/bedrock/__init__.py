@@ -19,7 +19,7 @@ from segue.wire.bedrock.tools import TOOL_KEYS
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream.openers import renderer_opener, stream_opener
+from segue.wire.stream_openers import renderer_opener, stream_opener
 
 # BED-01, and the rules of the model vendors, ANT-01 and MIS-01
 _IDS = prefix_scheme(API, "tooluse_", limit=64, pattern=r"[a-zA-Z0-9_.:-]{1,64}")

@@ -15,7 +15,7 @@ from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.http_form import HttpForm
 from segue.wire.ids import prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.stream.openers import renderer_opener, stream_opener
+from segue.wire.stream_openers import renderer_opener, stream_opener
 
 # GEM-11: any non-empty text is valid
 _VALID_ID = r"[\s\S]+"

@@ -35,7 +35,7 @@ from segue.wire.openai_shared import (
     parse_error,
 )
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
-from segue.wire.stream.openers import renderer_opener, stream_opener
+from segue.wire.stream_openers import renderer_opener, stream_opener
 
 Row = Mapping[str, Any]
 _NO_CHANGES: Row = {}

@@ -32,7 +32,7 @@ from segue.wire.openai_shared import (
     parse_error,
     render_error,
 )
-from segue.wire.stream.openers import renderer_opener, stream_opener
+from segue.wire.stream_openers import renderer_opener, stream_opener
 
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, pattern=r"[\s\S]{1,64}")
