@@ -15,17 +15,7 @@ from segue._literals import Api, Profile, ToolFormat
 from segue._rendered import Rendered, make_sent_request
 from segue._switch_cost import CostOf, Prompt, SwitchCost, cost_by_table, predict, predict_requests
 from segue._tools import parse_declaration
-from segue.canonical.blocks import (
-    Block,
-    Message,
-    Opaque,
-    Origin,
-    Speaker,
-    Thinking,
-    ToolCall,
-    ToolResponse,
-    origins_of,
-)
+from segue.canonical.blocks import Block, Message, Opaque, Origin, Speaker, Thinking, ToolCall, ToolResponse, origins_of
 from segue.canonical.codec import decode_interaction, dumps, encode_value, loads
 from segue.canonical.compress import CompressionResult, MessageChange, Summariser, compress
 from segue.canonical.history import History, bind_reasoning
@@ -40,15 +30,7 @@ from segue.conversion.target import RenderTarget
 from segue.errors import InputError, format_count, require_string, unknown_name_error
 from segue.models import is_other_model, is_same_model, parse_model, resolve_alias
 from segue.render.compaction import is_compaction
-from segue.render.constraints import (
-    TEXTS,
-    HostedPolicy,
-    IdPolicy,
-    OrphanPolicy,
-    PendingPolicy,
-    Policy,
-    ReasoningPolicy,
-)
+from segue.render.constraints import TEXTS, HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
 from segue.render.reasoning_prefix import digest_transcript, record_prefixes
 from segue.render.report import ChainedReport, Report
 from segue.render.transcript import Transcript

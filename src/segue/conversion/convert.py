@@ -251,14 +251,7 @@ def render_for(
         report.stage = (Step.TEXT_FORMAT,)
         as_text = render_as_text(transcript, text_format, ids, names, report)
         report.stage = (Step.PASSES_AS_TEXT,)
-        rendered_transcript = render(
-            as_text,
-            constraints,
-            policy,
-            report,
-            model=model,
-            resolved_model=resolved_model,
-        )
+        rendered_transcript = render(as_text, constraints, policy, report, model=model, resolved_model=resolved_model)
     report.stage = (Step.BODY,)
     context = RenderContext(ids, names, report, fetch and guard_fetch(fetch))
     body, settings = _render_body(rendered_transcript, wire, context, declared, state and state.settings)

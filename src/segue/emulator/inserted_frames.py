@@ -18,11 +18,7 @@ class InsertedFrames:
     media_type = "text/event-stream; charset=utf-8"
 
     def __init__(
-        self,
-        events: Sequence[JsonObject],
-        *,
-        change_first: Callable[[Any], Any],
-        change_rest: Callable[[Any], Any],
+        self, events: Sequence[JsonObject], *, change_first: Callable[[Any], Any], change_rest: Callable[[Any], Any]
     ) -> None:
         self._events: Sequence[JsonObject] | None = events
         self._change_first = change_first

@@ -13,14 +13,7 @@ from segue.canonical.request import Usage
 from segue.wire.json_values import JsonObject, list_or_empty, object_or_none, text_or_none, without_keys
 
 _MAX_PREFIXES = 100_000
-_PROMPT_FIELDS = (
-    "tools",
-    "toolConfig",
-    "system",
-    "systemInstruction",
-    "system_instruction",
-    "instructions",
-)
+_PROMPT_FIELDS = ("tools", "toolConfig", "system", "systemInstruction", "system_instruction", "instructions")
 # Members of a message that are not counted.
 _UNREAD = frozenset({"role", "type", "id", "status"})
 _MARKERS = frozenset({"cache_control", "cachePoint", "prompt_cache_breakpoint"})

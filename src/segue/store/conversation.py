@@ -519,10 +519,7 @@ class StoredConversation:
         is_switch = self._state.sent_to not in (None, ("", None), self._last_target)
         findings = [finding for finding in self._last_report.findings if finding.level != "note"] if is_switch else []
         return Sent(
-            target,
-            model,
-            tuple(synthetic_calls),
-            tuple(f"{finding.level}: {finding.message}" for finding in findings),
+            target, model, tuple(synthetic_calls), tuple(f"{finding.level}: {finding.message}" for finding in findings)
         )
 
 

@@ -25,13 +25,7 @@ from segue.emulator.errors.broken_rule import (
     find_parse_failure,
     member,
 )
-from segue.emulator.errors.openai_style import (
-    NAME_PATTERN,
-    ValueSpec,
-    is_missing,
-    schema_error,
-    type_name,
-)
+from segue.emulator.errors.openai_style import NAME_PATTERN, ValueSpec, is_missing, schema_error, type_name
 from segue.emulator.errors.tool_declarations import find_function_error, undeclared_choice
 from segue.emulator.http_messages import HttpRequest
 from segue.specs.types import Mismatch, Spec, find_mismatches
@@ -180,13 +174,7 @@ _RANGES = {
     "top_logprobs": "[0, 20]",
     "n": "[1, 1]",
 }
-_EXPECTED = {
-    "string": "a string",
-    "integer": "u32",
-    "number": "f32",
-    "boolean": "a boolean",
-    "list": "a sequence",
-}
+_EXPECTED = {"string": "a string", "integer": "u32", "number": "f32", "boolean": "a boolean", "list": "a sequence"}
 _NESTED_PATH = re.compile(r"(messages\[\d+\]|tools\[\d+\])\..+")
 
 

@@ -14,13 +14,7 @@ from segue.conformance.gemini.fields import DATA_FIELDS, to_snake
 from segue.conformance.gemini.generation import find_type_name
 from segue.conformance.values import is_list, is_object
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, RuleError, StandardErrors, member
-from segue.emulator.errors.gemini_payload import (
-    Location,
-    invalid_argument,
-    locate,
-    parser_line,
-    unknown_name_line,
-)
+from segue.emulator.errors.gemini_payload import Location, invalid_argument, locate, parser_line, unknown_name_line
 from segue.wire.base import ApiError
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*")

@@ -10,11 +10,7 @@ from segue.conformance.kimi import SPEC
 from segue.conformance.values import text_or_empty
 from segue.emulator.errors import openai_chat
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, ErrorTexts, RuleError, StandardErrors, member
-from segue.emulator.errors.openai_style import (
-    error_with_values,
-    find_message,
-    unanswered_call_ids,
-)
+from segue.emulator.errors.openai_style import error_with_values, find_message, unanswered_call_ids
 from segue.emulator.errors.tool_declarations import find_function_error, undeclared_choice
 from segue.emulator.http_messages import HttpRequest
 from segue.specs.types import Mismatch, find_mismatches

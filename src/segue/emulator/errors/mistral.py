@@ -272,10 +272,7 @@ ERROR_TEXTS = ErrorTexts(
         ),
         no_credit=ApiError(402, "Payment Required"),
         overloaded=ApiError(
-            429,
-            "Service tier capacity exceeded for this model.",
-            kind="service_tier_capacity_exceeded",
-            code="3505",
+            429, "Service tier capacity exceeded for this model.", kind="service_tier_capacity_exceeded", code="3505"
         ),
     ),
     rule_order=(

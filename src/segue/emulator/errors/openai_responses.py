@@ -48,12 +48,7 @@ _ROLES = ("assistant", "system", "developer", "user")
 _INPUT = ("input_text", "input_image", "input_file")
 _OUTPUT = ("output_text", "refusal")
 _PARTS = ("input_text", "input_image", "output_text", "refusal", "input_file", "computer_screenshot", "summary_text")
-_TYPE_NAMES: Mapping[str, str] = {
-    "string": "a string",
-    "list": OBJECTS,
-    "object": "an object",
-    "boolean": "a boolean",
-}
+_TYPE_NAMES: Mapping[str, str] = {"string": "a string", "list": OBJECTS, "object": "an object", "boolean": "a boolean"}
 _PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
 _ID = re.compile(r"[a-zA-Z0-9_-]*")
 _NAMED = re.compile(r"'(rs_[^']*)'")

@@ -8,10 +8,7 @@ from collections.abc import Callable, Mapping
 from segue.conformance.values import text_or_empty
 from segue.emulator.errors.broken_rule import BrokenRule, ErrorBuilder, RuleError, member
 from segue.emulator.errors.openai_responses import NO_TOOL_OUTPUT
-from segue.emulator.errors.openai_style import (
-    find_message,
-    type_name,
-)
+from segue.emulator.errors.openai_style import find_message, type_name
 from segue.emulator.errors.pydantic_style import EXTRA
 from segue.wire.base import ApiError
 

@@ -116,19 +116,13 @@ _SYNTAXES = (
         _result_pattern("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
     ),
     _Syntax(
-        "<minimax:tool_call>",
-        XML_VARIANTS["minimax"],
-        _parse_json_tools,
-        _result_pattern("<response>", "</response>"),
+        "<minimax:tool_call>", XML_VARIANTS["minimax"], _parse_json_tools, _result_pattern("<response>", "</response>")
     ),
     _Syntax("<arg_key>", XML_VARIANTS["glm"], _parse_json_tools, _TOOL_RESPONSE),
     _Syntax("<function=example", TEXT_FORMATS["xml"], _parse_qwen_tools, _TOOL_RESPONSE),
     _Syntax("<tool_call>\n{", TEXT_FORMATS["hermes"], _parse_json_tools, _TOOL_RESPONSE),
     _Syntax(
-        '"parameters": dictionary',
-        TEXT_FORMATS["llama"],
-        _parse_json_tools,
-        re.compile(r"(.+?)(?:\n\n|\Z)", re.DOTALL),
+        '"parameters": dictionary', TEXT_FORMATS["llama"], _parse_json_tools, re.compile(r"(.+?)(?:\n\n|\Z)", re.DOTALL)
     ),
 )
 

@@ -111,10 +111,4 @@ def render_mistral_error(error: ApiError) -> JsonObject:
         return {"detail": list(error.details)}
     if error.status in (401, 404):
         return {"detail": error.message}
-    return {
-        "object": "error",
-        "message": error.message,
-        "type": error.kind,
-        "param": error.param,
-        "code": error.code,
-    }
+    return {"object": "error", "message": error.message, "type": error.kind, "param": error.param, "code": error.code}

@@ -94,9 +94,7 @@ def _render_declarations(transcript: Transcript, text_format: TextFormat, names:
         return ""
     count = format_count(len(tools), "tool")
     report.add(
-        "tools",
-        f"{count} declared in the system text, in the {text_format.name} format",
-        subject=text_format.name,
+        "tools", f"{count} declared in the system text, in the {text_format.name} format", subject=text_format.name
     )
     text = text_format.render_tools([msgspec.structs.replace(tool, name=names.render(tool.name)) for tool in tools])
     return "\n\n".join([text, *_render_tool_choice(transcript, names, report)])
