@@ -19,6 +19,9 @@ VENDORS := openai anthropic google-genai mistralai botocore pyyaml
 # An environment with the loaders and validators of training rows, and Ray.
 CORPORA := .venv-corpora
 
+# An environment with trainers, which bring PyTorch, and Spark.
+TRAINERS := .venv-trainers
+
 # An environment with LangChain's clients and the newest SDKs, for the suites of other projects.
 SUITES := .venv-suites
 
@@ -58,7 +61,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak compare bench frameworks clients suites mcp recorded sdks templates corpora pins clean
+.PHONY: help setup demo recording test quick lint types fmt snapshots docs specs prices soak compare bench frameworks clients suites mcp recorded sdks templates corpora trainers pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -153,6 +156,9 @@ sdks: $(SDKS)/made-$(HERE) ## judge segue by every type of the newest vendor SDK
 corpora: $(CORPORA)/ready-$(HERE) ## judge the rows of segue corpus by datasets, ATIF's validator and Ray (ARGS="atif ray")
 	@$(CORPORA)/bin/python -m tests.corpora.judges $(ARGS)
 
+trainers: $(TRAINERS)/ready-$(HERE) ## prepare the rows of segue corpus by TRL and Axolotl, and run Spark (ARGS="trl axolotl")
+	@$(TRAINERS)/bin/python -m tests.corpora.trainers $(ARGS)
+
 pins: ## take the newest version of everything into constraints.txt
 	@rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
 	@$(VENV)-pins/bin/python -m pip --disable-pip-version-check install -qq hatchling editables -e '.[dev]'
@@ -160,7 +166,7 @@ pins: ## take the newest version of everything into constraints.txt
 	@mv constraints.new constraints.txt && rm -rf $(VENV)-pins
 
 clean: ## remove all that was made: .venv, caches, builds
-	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) $(SDKS) $(SUITES) $(CORPORA) $(AGENTS_ENVS:%=$(AGENTS)-%) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) $(SDKS) $(SUITES) $(CORPORA) $(TRAINERS) $(AGENTS_ENVS:%=$(AGENTS)-%) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(MADE):
@@ -205,6 +211,13 @@ $(CORPORA)/ready-$(HERE): tests/corpora/requirements.txt pyproject.toml | $(MADE
 	@echo "installing segue and the judges of corpora into $(CORPORA)"
 	@rm -rf $(CORPORA) && $(PYTHON) -m venv $(CORPORA)
 	@$(CORPORA)/bin/python -m pip --disable-pip-version-check install -qq -e . -r tests/corpora/requirements.txt
+	@touch $@
+
+$(TRAINERS)/ready-$(HERE): tests/corpora/trainers.txt pyproject.toml | $(MADE)
+	@echo "installing segue and trainers into $(TRAINERS)"
+	@rm -rf $(TRAINERS) && $(PYTHON) -m venv $(TRAINERS)
+	@$(TRAINERS)/bin/python -m pip --disable-pip-version-check install -qq -e . -r tests/corpora/trainers.txt
+	@$(TRAINERS)/bin/python -m pip --disable-pip-version-check install -qq --no-deps axolotl
 	@touch $@
 
 $(SDKS)/made-$(HERE):

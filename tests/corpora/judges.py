@@ -2,8 +2,9 @@
 
     python -m tests.corpora.judges [NAME …]
 
-`datasets` loads the rows, streaming and not; `atif` validates trajectories; Ray converts a corpus with two workers, of
-which one is killed, and writes the bytes that one process writes.
+`datasets` loads the rows, streaming and not; `atif`, and ADP's schema where ADP names a checkout, validate
+trajectories; Ray converts a corpus with two workers, of which one is killed, and writes the bytes that one process
+writes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -99,6 +100,21 @@ def check_atif(folder: Path) -> Iterator[str]:
     yield f"{len(rows)} trajectories"
 
 
+def check_adp(folder: Path) -> Iterator[str]:
+    """Every trajectory is valid by the schema of ADP, of which there is no package: ADP names a checkout."""
+    if not (checkout := os.environ.get("ADP")):
+        yield "not judged: set ADP to a checkout of neulab/agent-data-protocol"
+        return
+    sys.path.insert(0, checkout)
+    trajectories = import_module("schema.trajectory").Trajectory
+    (folder / "in/odd.jsonl").write_bytes(encode(log_odd_session()))
+    convert([str(folder / "in")], Settings("adp"), folder / "trajectories")
+    rows = rows_of(folder / "trajectories")
+    for row in rows:
+        trajectories.model_validate(row)
+    yield f"{len(rows)} trajectories"
+
+
 def check_teich(folder: Path) -> Iterator[str]:
     """What teich, which `datasets` calls for sessions, makes of an odd session, and what segue makes of it."""
     file = folder / "odd.jsonl"
@@ -164,21 +180,22 @@ CHECKS = {
     "datasets": check_datasets,
     "map": check_map,
     "atif": check_atif,
+    "adp": check_adp,
     "ray": check_ray,
     "teich": check_teich,
     "urls": check_urls,
 }
 
 
-def main(names: Sequence[str]) -> int:
+def main(names: Sequence[str], checks: Mapping[str, Callable[[Path], Iterator[str]]]) -> int:
     warnings.simplefilter("ignore")
     failed = False
-    for name in names or CHECKS:
+    for name in names or checks:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             write_corpus(folder / "in")
             try:
-                for line in CHECKS[name](folder):
+                for line in checks[name](folder):
                     print(f"{name:10} {line}", flush=True)
             except Exception as error:  # noqa: BLE001  the others are run, too
                 failed = True
@@ -187,4 +204,4 @@ def main(names: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], CHECKS))
