@@ -237,6 +237,28 @@ def test_a_bad_file_is_rejected(tmp_path, name):
     assert reject["reason"]
 
 
+LIST = [
+    {"conversations": [{"from": "human", "value": str(number)}, {"from": "gpt", "value": "b"}]} for number in (1, 2)
+]
+
+
+@pytest.mark.parametrize("text", [json.dumps(LIST), json.dumps(LIST, indent=2), "\n[\n" + json.dumps(LIST)[1:]])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_list_of_rows_is_read_however_it_is_laid_out(tmp_path, text, mark):
+    file = tmp_path / "rows.json"
+    file.write_text(mark + text)
+    assert convert([str(file)], Settings("openai"), tmp_path / "out").rows == 2
+    assert [row["messages"][0]["content"] for row in rows_of(tmp_path / "out")] == ["1", "2"]
+    assert measure([str(file)], source="sharegpt").rows == 2
+
+
+def test_lines_are_counted_with_those_that_are_blank(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\ufeff" + json.dumps(CHAT) + "\r\n\r\n  \n" + json.dumps(CHAT))
+    convert([str(file)], Settings("openai"), tmp_path / "out")
+    assert [row["segue"]["line"] for row in rows_of(tmp_path / "out")] == [1, 4]
+
+
 def test_links_that_lead_in_circles_are_followed_once(tmp_path):
     folder = tmp_path / "in"
     write_lines(folder / "rows.jsonl", CHAT)

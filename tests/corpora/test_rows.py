@@ -176,6 +176,13 @@ def _blocks(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [block for content in contents if isinstance(content, list) for block in content]
 
 
+def test_failed_results_are_counted_in_every_format(tmp_path):
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(session())
+    for form in ("template", "atif", "anthropic"):
+        assert convert([str(file)], Settings(form), tmp_path / form).errors == 1
+
+
 def test_the_exact_text_of_arguments_is_kept():
     for text in ('{"b": 1.0, "a": "\\u00e9"}', '{"a": 1, "b', "{}", '{"x":1e400}'):
         call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": text}}

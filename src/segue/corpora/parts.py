@@ -115,7 +115,8 @@ def measure_part(part: Part) -> Counts:
                 counts.count_row(found, turns)
                 secrets = redact_output([turn.text for turn in turns.turns])[1]
                 counts.count("secret", secrets)
-                place = f"{found.provenance.file}:{found.provenance.line or found.provenance.offset}"
+                at = found.provenance
+                place = f"{at.file}:{at.line}" if at.line else f"{at.file}: byte {at.offset}"
                 for rule in (*find_problems(found, turns), *(["secret"] * secrets.total())):
                     counts.count_problem(rule, place)
     counts.verify()

@@ -6,7 +6,9 @@ session, is read whole, up to `MAX_FILE`.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
+from itertools import count, islice
 from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
@@ -49,18 +51,13 @@ class Unit(Struct, frozen=True):
         return self.data or self.path
 
 
-class LongLine(Struct, frozen=True):
-    """A line that is too long to be read."""
+class FoundLine(Struct, frozen=True):
+    """A line with its number, from the start of the unit, and its offset; without data if it is too long to be read."""
 
+    number: int
     offset: int
     size: int
-
-
-class FoundLine(Struct, frozen=True):
-    """A line of a file with its number, from the start of the unit, and its offset."""
-
-    offset: int
-    data: bytes
+    data: bytes | None
 
 
 def plan_units(
@@ -118,13 +115,13 @@ def detect(content: str | bytes, source: str | None) -> tuple[str, bool, bool]:
         form = find_format(source, argument="from")
         return source, _is_whole(content), form.in_lines and form.batch is None
     has_values = False
-    for number, line in enumerate(read_lines(content, 0, None)):
-        if number == _HEAD_LINES:
-            break
-        if isinstance(line, LongLine):
+    for line in islice(read_lines(content, 0, None), _HEAD_LINES):
+        if line.data is None:
             continue
         if b"\0" in line.data:
             raise InputError("binary data")
+        if line.data.startswith(b"["):
+            break
         values = parse_objects(line.data)
         has_values = has_values or bool(values)
         if (form := detect_format(values)) is not None:
@@ -138,9 +135,11 @@ def detect(content: str | bytes, source: str | None) -> tuple[str, bool, bool]:
 
 
 def _is_whole(content: str | bytes) -> bool:
-    """Return whether the first line of a file is not a JSON value by itself."""
+    """Return whether a file is one JSON value: its first line is not an object by itself."""
     first = next(read_lines(content, 0, None), None)
-    return isinstance(first, FoundLine) and not parse_objects(first.data) and bool(parse_objects(read_whole(content)))
+    if first is None or first.data is None or (not first.data.startswith(b"[") and parse_objects(first.data)):
+        return False
+    return bool(parse_objects(read_whole(content)))
 
 
 def parse_objects(data: bytes) -> list[dict[str, Any]]:
@@ -159,29 +158,26 @@ def read_whole(content: str | bytes) -> bytes:
         data = stream.read(MAX_FILE + 1)
     if len(data) > MAX_FILE:
         raise InputError(f"more than {MAX_FILE // 2**20} MB in one session or one JSON value")
-    return data
+    return data.removeprefix(BOM_UTF8)
 
 
-def read_lines(
-    content: str | bytes, start: int, end: int | None, *, blank: bool = False
-) -> Iterator[FoundLine | LongLine]:
-    """Yield the lines that begin from `start` to before `end`, blank ones only if asked for."""
+def read_lines(content: str | bytes, start: int, end: int | None) -> Iterator[FoundLine]:
+    """Yield the lines that begin from `start` to before `end` and are not blank."""
     with open_file(content) as stream:
         if start:
             stream.seek(start - 1)
             # A line that begins before `start` is part of the unit before this one.
             start += _skip_line(stream) - 1
         offset = start
-        while end is None or offset < end:
-            line = stream.readline(MAX_LINE + 1)
-            if not line:
+        for number in count(1):
+            if (end is not None and offset >= end) or not (line := stream.readline(MAX_LINE + 1)):
                 return
             size = len(line)
             if size > MAX_LINE and not line.endswith(b"\n"):
                 size += _skip_line(stream)
-                yield LongLine(offset, size)
-            elif blank or not line.isspace():
-                yield FoundLine(offset, line)
+                yield FoundLine(number, offset, size, None)
+            elif not line.isspace():
+                yield FoundLine(number, offset, size, line if offset else line.removeprefix(BOM_UTF8))
             offset += size
 
 

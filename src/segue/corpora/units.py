@@ -13,21 +13,18 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Media
+from segue.canonical.blocks import Media, ToolResponse
 from segue.canonical.json import parse_json
 from segue.corpora.formats import Format, detect_format, find_format
 from segue.corpora.reading import (
     MAX_FILE,
-    MAX_LINE,
     FoundLine,
-    LongLine,
     Unit,
     parse_objects,
     read_lines,
     read_whole,
 )
 from segue.corpora.rows import Parsed, Provenance, Row
-from segue.corpora.storage import open_file
 from segue.corpora.turns import Turns
 from segue.errors import InputError, SegueError
 from segue.sessions.logs import make_line
@@ -100,9 +97,9 @@ class Counts(Struct):
         self.images += sum([isinstance(block, Media) for turn in turns.turns for block in turn.blocks])
         for turn in turns.turns:
             self.calls += len(turn.calls)
-            if turn.result is not None:
-                self.results_added += turn.result.synthetic is not None
-                self.errors += turn.result.error and turn.result.synthetic is None
+            self.results_added += turn.result is not None and turn.result.synthetic is not None
+        blocks = [block for message in row.request.messages for block in message.blocks]
+        self.errors += sum([block.error for block in blocks if isinstance(block, ToolResponse)])
 
     def verify(self) -> None:
         """Raise if a message is unaccounted for: a bug in segue."""
@@ -144,39 +141,31 @@ def _read_session(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
     else:
         lines: list[LogLine] = []
         size = 0
-        for number, line in enumerate(read_lines(unit.content, 0, None, blank=True), 1):
+        for line in read_lines(unit.content, 0, None):
+            size += line.size
+            if size > MAX_FILE:
+                raise InputError(f"more than {MAX_FILE // 2**20} MB in one session")
             try:
-                data = _require_data(line)
-                size += len(data)
-                if size > MAX_FILE:
-                    raise InputError(f"more than {MAX_FILE // 2**20} MB in one session")
-                if not data.isspace():
-                    lines.append(make_line(number, _parse_object(data)))
+                lines.append(make_line(line.number, _parse_object(line)))
             except InputError as error:
-                if size > MAX_FILE:
-                    raise
-                yield reject(counts, unit, line.offset, error.path or f"line {number}", error.message, 1)
+                yield reject(counts, unit, line.offset, error.path or f"line {line.number}", error.message, 1)
     yield from _account(unit, form, counts, 0, 0, form.parse(lines))
 
 
 def _read_lines(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
-    for number, line in enumerate(read_lines(unit.content, unit.start, unit.end), 1):
+    for line in read_lines(unit.content, unit.start, unit.end):
         try:
-            value = _parse_object(_require_data(line))
+            value = _parse_object(line)
         except InputError as error:
             yield reject(counts, unit, line.offset, error.path, error.message, 0)
             continue
-        yield from _read_value(unit, form, counts, line.offset, number if not unit.start else 0, value, form.parse)
+        yield from _read_value(unit, form, counts, line.offset, 0 if unit.start else line.number, value, form.parse)
 
 
-def _require_data(line: FoundLine | LongLine) -> bytes:
-    if isinstance(line, LongLine):
+def _parse_object(line: FoundLine) -> dict[str, Any]:
+    if line.data is None:
         raise InputError(f"a line of {line.size:,} bytes is too long")
-    return line.data
-
-
-def _parse_object(data: bytes) -> dict[str, Any]:
-    value = parse_json(data)[0]
+    value = parse_json(line.data)[0]
     if not isinstance(value, dict):
         raise InputError(f"a JSON object was expected, not {type(value).__name__}")
     return cast("dict[str, Any]", value)
@@ -243,7 +232,7 @@ def _read_batch(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
     for line in read_lines(unit.content, 0, None):
         place = unit.content, line.offset
         try:
-            value = _parse_object(_require_data(line))
+            value = _parse_object(line)
             if not batch.matches(value):
                 raise InputError(f"not a line of {form.title}")
         except InputError as error:
@@ -253,7 +242,9 @@ def _read_batch(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
         if batch.is_request(value):
             found = results.get(name) if requests[name] == place else None
             pair = value, _load_line(*found) if found else None
-            yield from _read_value(unit, form, counts, line.offset, 0, value, partial(_parse_pair, form, pair))
+            yield from _read_value(
+                unit, form, counts, line.offset, line.number, value, partial(_parse_pair, form, pair)
+            )
         elif name not in requests:
             yield reject(counts, unit, line.offset, batch.id, f"a result for the unknown request {name}", 1)
         elif results[name] != place:
@@ -273,7 +264,7 @@ def _index_batch(files: tuple[str | bytes, ...], name: str) -> tuple[dict[str, _
     results: dict[str, _Place] = {}
     for file in files:
         for line in read_lines(file, 0, None):
-            for value in parse_objects(line.data) if isinstance(line, FoundLine) else ():
+            for value in parse_objects(line.data) if line.data is not None else ():
                 if batch.matches(value):
                     places = requests if batch.is_request(value) else results
                     places.setdefault(batch.id_of(value), (file, line.offset))
@@ -281,6 +272,4 @@ def _index_batch(files: tuple[str | bytes, ...], name: str) -> tuple[dict[str, _
 
 
 def _load_line(file: str | bytes, offset: int) -> dict[str, Any]:
-    with open_file(file) as stream:
-        stream.seek(offset)
-        return _parse_object(stream.readline(MAX_LINE))
+    return _parse_object(next(read_lines(file, offset, None)))
