@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,9 +45,14 @@ ODD_VALUES = (
 )
 
 
+RECORDED = {file.name: file for file in sorted((Path(__file__).parents[1] / "data/sessions").iterdir())}
+
+
 def build(source: str, scenario: Scenario) -> list[dict[str, Any]]:
     from segue.corpora import convert_session
 
+    if source in RECORDED:
+        return [json.loads(line) for line in RECORDED[source].read_text().split("\n") if line]
     if source in CLIENTS:
         return build_lines(CLIENTS[source], scenario)
     if source in BATCHES:
@@ -61,7 +67,7 @@ def places(value: Any, *before: Any) -> list[tuple[Any, ...]]:
     return [place for key, item in items for place in ((*before, key), *places(item, *before, key))]
 
 
-@pytest.mark.parametrize("source", [*CLIENTS, *ROW_FORMATS, *BATCHES])
+@pytest.mark.parametrize("source", [*CLIENTS, *ROW_FORMATS, *BATCHES, *RECORDED])
 def test_any_value_in_any_place_is_read_or_rejected(source: str):
     @given(scenario=scenarios(), data=st.data())
     @examples(20, items=15)
@@ -79,7 +85,8 @@ def test_any_value_in_any_place_is_read_or_rejected(source: str):
         above[place[-1]] = data.draw(st.sampled_from(ODD_VALUES))
         counts = Counts()
         try:
-            unit = plan_data(encode_lines(lines), data.draw(st.sampled_from([source, None])))
+            named = None if source in RECORDED else data.draw(st.sampled_from([source, None]))
+            unit = plan_data(encode_lines(lines), named)
         except InputError:
             return
         for found in read_unit(unit, counts):

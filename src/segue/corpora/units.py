@@ -137,7 +137,7 @@ def read_unit(unit: Unit, counts: Counts) -> Iterator[Found]:
 def _read_session(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
     """Yield the rows of a session. A damaged line is a reject; the client reads the others, too."""
     if unit.is_whole:
-        lines = [LogLine(1, value) for value in parse_objects(read_whole(unit.content))]
+        lines = [make_line(at, value) for at, value in enumerate(parse_objects(read_whole(unit.content)), 1)]
     else:
         lines: list[LogLine] = []
         size = 0

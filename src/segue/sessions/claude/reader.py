@@ -23,7 +23,7 @@ from segue.errors import InputError
 from segue.sessions.claude.attachments import blocks_of, expand_entry, order_as_sent, reply_id
 from segue.sessions.client import MARK_KEY
 from segue.sessions.parsed_log import LogLine, ParsedLog, SessionFacts, is_client_text, make_title
-from segue.sessions.values import object_of, string_of
+from segue.sessions.values import list_of, object_of, string_of
 
 API = "anthropic"
 SYNTHETIC_MODEL = "<synthetic>"
@@ -118,10 +118,10 @@ def _preserved_entries(lines: list[LogLine], boundary: int) -> set[Any]:
     metadata = next(
         (object_of(line.value.get("compactMetadata")) for line in lines if line.number == boundary), object_of(None)
     )
-    kept = set(cast("list[Any]", object_of(metadata.get("preservedMessages")).get("uuids") or []))
+    kept = {str(uuid) for uuid in list_of(object_of(metadata.get("preservedMessages")).get("uuids"))}
     segment = object_of(metadata.get("preservedSegment"))
     parents = _parents(lines)
-    uuid = segment.get("tailUuid")
+    uuid: Any = string_of(segment.get("tailUuid"))
     while uuid in parents and uuid not in kept:
         kept.add(uuid)
         uuid = parents[uuid] if uuid != segment.get("headUuid") else None

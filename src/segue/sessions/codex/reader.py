@@ -185,13 +185,13 @@ def _is_context(item: dict[str, Any]) -> bool:
     sources = [_provenance(entry) for entry in _notes(item, "content_item_metadata")]
     if sources and all(source.get("type") == "harness" for source in sources):
         is_from_hook = any(source.get("hook") for source in sources)
-        return not is_from_hook and _CONVERSATION_KINDS.isdisjoint(_notes(item, "content_item_kinds"))
+        return not is_from_hook and _CONVERSATION_KINDS.isdisjoint(map(str, _notes(item, "content_item_kinds")))
     return item.get("role") == "user" and not _is_user_message(item)
 
 
 def _is_sealed(item: dict[str, Any]) -> bool:
     """Return whether this item stands for earlier ones that only the provider can read in it."""
-    return item.get("type") in _SEALED_TYPES and bool(item.get("encrypted_content"))
+    return string_of(item.get("type")) in _SEALED_TYPES and bool(item.get("encrypted_content"))
 
 
 def _notes(item: dict[str, Any], key: str) -> list[Any]:
