@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from hashlib import sha256
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,7 +49,12 @@ def run_here(jobs: int) -> Engine:
         if jobs == 1 or len(parts) == 1:
             yield from ((part, function(part)) for part in parts)
             return
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+        method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+        context = get_context(method)
+        if method == "forkserver":
+            # The modules are imported once.
+            context.set_forkserver_preload([convert_part.__module__])
+        pool = ProcessPoolExecutor(jobs, mp_context=context)
         waiting = iter(parts)
         running = {pool.submit(function, part): part for _, part in zip(range(jobs * _WAITING), waiting, strict=False)}
         try:
