@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +285,22 @@ def test_requests_and_results_are_joined_by_id(tmp_path, form):
     assert rejects == ["a result for the unknown request id 9", "another result for the request id 3"]
     assert counts.find("left out") == {"results that failed: too late": 1}
     assert (counts.messages, counts.messages_in_rows, counts.messages_rejected) == (11, 8, 2)
+
+
+@pytest.mark.parametrize("form", BATCHES)
+def test_each_row_is_a_request_with_an_id_of_its_own(tmp_path, form):
+    log = ClaudeCode()
+    first = log.user("ASK")
+    log.reply("m1", {"type": "text", "text": "LEFT"})
+    log.reply("m2", {"type": "text", "text": "KEPT"}, below=first)
+    for folder in ("a b", "c"):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        (tmp_path / "in" / folder / "session.v1.jsonl").write_bytes(encode(log))
+    convert([str(tmp_path / "in")], Settings(form), tmp_path / "out")
+    lines = [json.loads(line) for line in next((tmp_path / "out/data").iterdir()).read_text().splitlines()]
+    ids = [line.get("custom_id", line.get("key")) for line in lines]
+    assert len(set(ids)) == len(lines) == 4
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", each) for each in ids)
 
 
 # ------------------------------------------------------------------------------------------------- rules of the formats

@@ -14,19 +14,12 @@ from segue.canonical.blocks import Media
 from segue.canonical.json import encode_json_text, parse_json
 from segue.corpora.chat import render_tools
 from segue.corpora.rows import MARK, Parsed, Provenance, Row, mark, row_from_chat
-from segue.corpora.turns import TRAINING, Turn, Turns, arguments_object, build_turns, media_url
+from segue.corpora.turns import Turn, Turns, arguments_object, make_target, media_url
 from segue.errors import InputError
 from segue.sessions.values import list_of, object_of, string_of
 
 VERSION = "1.3.0"
-ADP = msgspec.structs.replace(
-    TRAINING,
-    api="adp",
-    has_error_flag=False,
-    media_in_user=frozenset({"image"}),
-    media_in_results=frozenset(),
-    media_in_assistant=frozenset(),
-)
+ADP = make_target("adp")
 _CODE = "execute_"
 _CLASSES = frozenset(
     {"api_action", "code_action", "message_action", "text_observation", "image_observation", "web_observation"}
@@ -116,15 +109,14 @@ def _join_calls(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return joined
 
 
-def render(row: Row, only_model: str | None) -> tuple[dict[str, Any], Turns]:
-    turns = build_turns(row, ADP, only_model=only_model)
+def render(row: Row, turns: Turns, _number: str) -> dict[str, Any]:
     content = [item for turn in turns.turns[1 if turns.system else 0 :] for item in _render_turn(turn)]
     tools = render_tools(turns.tools)
     details: dict[str, Any] = {
         **({"system": turns.system} if turns.system else {}),
         **({"tools": encode_json_text(tools)} if tools else {}),
     }
-    return {"schema_version": VERSION, "id": row.provenance.session, "content": content, "details": details}, turns
+    return {"schema_version": VERSION, "id": row.provenance.session, "content": content, "details": details}
 
 
 def _render_turn(turn: Turn) -> Iterator[dict[str, Any]]:

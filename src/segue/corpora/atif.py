@@ -13,17 +13,15 @@ import msgspec
 from segue.canonical.blocks import Media, Text, ToolResponse
 from segue.corpora.chat import render_tools
 from segue.corpora.rows import Parsed, Provenance, Row, mark, row_from_chat
-from segue.corpora.turns import TRAINING, Turn, Turns, arguments_object, build_turns, media_url
+from segue.corpora.turns import Turn, Turns, arguments_object, make_target, media_url
 from segue.errors import InputError
 from segue.sessions.values import list_of, object_of, string_of
 
 VERSION = "ATIF-v1.8"
-_MEDIA = frozenset({"image", "audio"})
+_MEDIA = ("image", "audio")
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _AUDIO = frozenset(f"audio/{name}" for name in ("wav", "mpeg", "mp4", "aac", "ogg", "flac", "webm", "aiff"))
-ATIF = msgspec.structs.replace(
-    TRAINING, api="atif", media_in_user=_MEDIA, media_in_results=_MEDIA, media_in_assistant=_MEDIA
-)
+ATIF = make_target("atif", user=_MEDIA, results=_MEDIA, assistant=_MEDIA, has_error_flag=True)
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 
 
@@ -109,8 +107,7 @@ def _audio_format(source: Mapping[str, Any]) -> str:
     return "mp3" if name == "mpeg" else name
 
 
-def render(row: Row, only_model: str | None) -> tuple[dict[str, Any], Turns]:
-    turns = build_turns(row, ATIF, only_model=only_model)
+def render(row: Row, turns: Turns, _number: str) -> dict[str, Any]:
     steps: list[dict[str, Any]] = []
     for turn in turns.turns:
         if turn.result is not None:
@@ -126,7 +123,7 @@ def render(row: Row, only_model: str | None) -> tuple[dict[str, Any], Turns]:
         **({"tool_definitions": tools} if tools else {}),
     }
     session = {"session_id": row.provenance.session} if row.provenance.session else {}
-    return {"schema_version": VERSION, **session, "agent": agent, "steps": steps}, turns
+    return {"schema_version": VERSION, **session, "agent": agent, "steps": steps}
 
 
 def _find_step(steps: Sequence[Mapping[str, Any]], call_id: str) -> int:

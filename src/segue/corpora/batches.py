@@ -15,6 +15,7 @@ from segue.canonical.blocks import Message
 from segue.canonical.request import Reply
 from segue.corpora import bodies
 from segue.corpora.rows import Parsed, Provenance, Row
+from segue.corpora.turns import Turns
 from segue.errors import InputError, RemoteProtocolError
 from segue.sessions.values import object_of, string_of
 from segue.wire.registry import WIRES
@@ -70,13 +71,13 @@ class BatchForm(Struct, frozen=True):
         number = parsed.records + 1
         return Parsed((_add_reply(row, reply, number),), number)
 
-    def render(self, row: Row, number: str) -> tuple[dict[str, Any], Any]:
-        """Return a row as a request of a batch."""
-        body, turns = bodies.render(row, self.api)
-        line: dict[str, Any] = {self.id: row.provenance.session or number}
+    def render(self, row: Row, turns: Turns, number: str) -> dict[str, Any]:
+        """Return a row as a request of a batch. Its id is that of the request that it was, else its number."""
+        place = row.provenance
+        line: dict[str, Any] = {self.id: place.session if place.format.endswith("-batch") else number}
         if self.name == "openai-batch":
             line |= {"method": "POST", "url": "/v1/chat/completions"}
-        return {**line, self.request: body}, turns
+        return {**line, self.request: bodies.render(row, turns, self.api)}
 
 
 def _add_reply(row: Row, reply: Reply, number: int) -> Row:

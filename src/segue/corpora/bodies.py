@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -10,7 +9,7 @@ import msgspec
 
 from segue.conversion.convert import render_for
 from segue.corpora.rows import Parsed, Row, mark, parse_request
-from segue.corpora.turns import Turns, build_turns
+from segue.corpora.turns import Turns, count_findings
 from segue.render.constraints import Policy
 from segue.render.report import Report
 from segue.sessions.session import LIST_KEYS
@@ -42,20 +41,17 @@ def _mark(entry: Any, at: int, model: str | None) -> Any:
     return mark(fields, at, model=model if fields.get("role") in ("assistant", "model", None) else None)
 
 
-def render(row: Row, api: str) -> tuple[dict[str, Any], Turns]:
-    """Return the row as a body of an API, and its turns, which are counted."""
-    turns = build_turns(row)
+def render(row: Row, turns: Turns, api: str) -> dict[str, Any]:
+    """Return the row as a body of an API. What the API changes takes the place of the changes of the turns."""
     wire = find_wire_or_server(api, argument="to")
     report = Report(target=api)
     model = row.request.model if wire.provider == _provider_of(row) else None
     messages = tuple(msgspec.structs.replace(message, extra=None) for message in row.request.messages)
     request = msgspec.structs.replace(row.request, messages=messages)
     _, rendered = render_for(request, wire, report, Policy(), model=model)
-    changes: Counter[str] = Counter()
-    for finding in report.findings:
-        if finding.level != "note":
-            changes[f"{finding.level}: {finding.message}"] += max(1, len(finding.call_ids))
-    return rendered.body, msgspec.structs.replace(turns, changes=changes)
+    turns.changes.clear()
+    turns.changes.update(count_findings(report))
+    return rendered.body
 
 
 def _provider_of(row: Row) -> str | None:

@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import msgspec
-
 from segue.canonical.blocks import Media, Text
 from segue.canonical.json import parse_json
 from segue.canonical.request import Tool
 from segue.corpora.rows import Parsed, Row, mark, row_from_chat
-from segue.corpora.turns import TRAINING, Turn, Turns, arguments_object, arguments_text, build_turns, media_url
+from segue.corpora.turns import Turn, Turns, arguments_object, arguments_text, make_target, media_url
 from segue.errors import InputError
 from segue.sessions.values import object_of
 
-OPENAI = msgspec.structs.replace(
-    TRAINING, api="openai", has_error_flag=False, media_in_results=frozenset(), reasoning_replay="none"
-)
+_MEDIA = ("image", "audio", "document")
+OPENAI = make_target("openai", user=_MEDIA, assistant=("image",), reasoning_replay="none")
 """Results are text: their images follow in a message of the user."""
-TEMPLATE = msgspec.structs.replace(TRAINING, api="template", has_error_flag=False)
+TEMPLATE = make_target("template", user=_MEDIA, results=_MEDIA, assistant=("image",))
 
 
 def is_row(value: Mapping[str, Any]) -> bool:
@@ -88,14 +85,12 @@ def _list_of(value: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", found)
 
 
-def render_openai(row: Row, only_model: str | None) -> tuple[dict[str, Any], Turns]:
-    turns = build_turns(row, OPENAI, only_model=only_model)
-    return _render(turns, as_text=True), turns
+def render_openai(_row: Row, turns: Turns, _number: str) -> dict[str, Any]:
+    return _render(turns, as_text=True)
 
 
-def render_template(row: Row, only_model: str | None) -> tuple[dict[str, Any], Turns]:
-    turns = build_turns(row, TEMPLATE, only_model=only_model)
-    return _render(turns, as_text=False), turns
+def render_template(_row: Row, turns: Turns, _number: str) -> dict[str, Any]:
+    return _render(turns, as_text=False)
 
 
 def _render(turns: Turns, *, as_text: bool) -> dict[str, Any]:

@@ -15,22 +15,15 @@ from msgspec import Struct
 
 from segue.canonical.json import encode_json, encode_json_text
 from segue.corpora.client_tools import undeclared_tools
-from segue.corpora.formats import Format, find_target
+from segue.corpora.formats import OWN, ROWS, find_target
 from segue.corpora.redacting import redact_output
 from segue.corpora.rows import Row
 from segue.corpora.storage import open_zstd
-from segue.corpora.turns import Turns
+from segue.corpora.turns import Turns, build_turns
 from segue.corpora.units import Counts
 from segue.errors import InputError
 
 Container = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
-METADATA = "segue"
-"""The key of a row that has its provenance and flags."""
-_PLACES = {"atif": "extra", "adp": "details"}
-"""The objects that have it in formats with a fixed list of keys."""
-_BARE = ("openai", "template", "sharegpt", "sts")
-WEIGHTED = ("openai", "template", "sharegpt", "atif")
-"""The formats that have a place for weights."""
 _PARQUET_ROWS = 512
 
 
@@ -48,11 +41,13 @@ def render_row(row: Row, settings: Settings, counts: Counts, number: str) -> lis
     """Return the lines for a row: one, or all of its file if each row is a file."""
     form = find_target(settings.target)
     assert form.render is not None
-    rendered, turns = form.render(row, settings.only_model, number)
+    turns = build_turns(row, form.target, only_model=settings.only_model)
+    rendered = form.render(row, turns, number)
     counts.count_row(row, turns)
     lines = rendered if isinstance(rendered, list) else [rendered]
-    if settings.metadata and (form.name in _BARE or form.name in _PLACES):
-        _add_metadata(form, lines[0], describe_row(row, turns))
+    if settings.metadata and form.metadata is not None:
+        place = lines[0] if form.metadata == OWN else lines[0].setdefault(form.metadata, {})
+        place[OWN] = describe_row(row, turns)
     if settings.keep_secrets:
         return lines
     redacted = [redact_output(line) for line in lines]
@@ -79,14 +74,6 @@ def describe_row(row: Row, turns: Turns) -> dict[str, str | int]:
     }
 
 
-def _add_metadata(form: Format, line: dict[str, Any], facts: dict[str, str | int]) -> None:
-    place = _PLACES.get(form.name)
-    if place is None:
-        line[METADATA] = facts
-    else:
-        line.setdefault(place, {})[METADATA] = facts
-
-
 class Writer(Protocol):
     """Writes rows to an open file."""
 
@@ -96,14 +83,17 @@ class Writer(Protocol):
 
 
 class _LineWriter:
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    """Writes lines to the first of some streams, each of which writes to the next."""
+
+    def __init__(self, *streams: Any) -> None:
+        self._streams = streams
 
     def write(self, lines: Sequence[dict[str, Any]]) -> None:
-        self._stream.writelines(encode_json(line) + b"\n" for line in lines)
+        self._streams[0].writelines(encode_json(line) + b"\n" for line in lines)
 
     def close(self) -> None:
-        self._stream.close()
+        for stream in self._streams:
+            stream.close()
 
 
 class _ParquetWriter:
@@ -150,48 +140,28 @@ def open_writer(path: Path, settings: Settings) -> Writer:
         case "jsonl":
             return _LineWriter(stream)
         case "jsonl.gz":
-            return _LineWriter(cast("BinaryIO", _Closing(gzip.GzipFile("", "wb", 6, stream, mtime=0), stream)))
+            return _LineWriter(gzip.GzipFile("", "wb", 6, stream, mtime=0), stream)
         case "jsonl.zst":
-            return _LineWriter(cast("BinaryIO", _Closing(open_zstd(stream, "wb"), stream)))
+            return _LineWriter(open_zstd(stream, "wb"), stream)
         case "parquet":
             return _ParquetWriter(stream, columns_of(settings.target, metadata=settings.metadata))
 
 
-class _Closing:
-    """A compressed stream that closes the file below it, too."""
-
-    def __init__(self, stream: Any, below: BinaryIO) -> None:
-        self.writelines = stream.writelines
-        self._streams = stream, below
-
-    def close(self) -> None:
-        for stream in self._streams:
-            stream.close()
-
-
-_COLUMNS = {
-    "openai": ("messages", "tools"),
-    "template": ("messages", "tools"),
-    "sharegpt": ("conversations", "system", "tools", "images"),
-    "atif": ("schema_version", "session_id", "agent", "steps", "extra"),
-    "adp": ("schema_version", "id", "content", "details"),
-}
-_TEXTS = {"sharegpt": ("system", "tools"), "atif": ("schema_version", "session_id"), "adp": ("schema_version", "id")}
-"""The columns that are texts, and not nested values."""
-
-
 def columns_of(target: str, *, metadata: bool = True) -> tuple[str, ...]:
     """Return the columns of a table; `InputError` for formats that have none."""
-    columns = _COLUMNS.get(target)
-    if columns is None:
-        raise InputError(f"{target} has no columns; only {', '.join(_COLUMNS)} have", path="to")
-    return (*columns, METADATA) if target not in _PLACES and metadata else columns
+    form = find_target(target)
+    if not form.columns:
+        names = ", ".join(row.name for row in ROWS if row.columns)
+        raise InputError(f"{target} has no columns; only {names} have", path="to")
+    return (*form.columns, OWN) if form.metadata == OWN and metadata else form.columns
 
 
 def features(target: str, *, metadata: bool = True) -> Any:
     """Return the `features` with which `datasets.load_dataset` loads rows: nested values have no common type."""
     datasets: Any = import_module("datasets")
-    columns = columns_of(target, metadata=metadata)
-    texts = _TEXTS.get(target, ())
-    kinds = {name: datasets.Value("string") if name in texts else datasets.Json() for name in columns}
+    texts = find_target(target).texts
+    kinds = {
+        name: datasets.Value("string") if name in texts else datasets.Json()
+        for name in columns_of(target, metadata=metadata)
+    }
     return datasets.Features(kinds)

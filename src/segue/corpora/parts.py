@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -62,14 +61,16 @@ def group_units(units: Sequence[Unit]) -> list[Part]:
     return [Part(number, len(groups), tuple(group)) for number, group in enumerate(groups)]
 
 
-def convert_unit(unit: Unit, settings: Settings, counts: Counts) -> Iterator[list[dict[str, Any]] | Reject]:
+def convert_unit(
+    unit: Unit, settings: Settings, counts: Counts, part: int = 0
+) -> Iterator[list[dict[str, Any]] | Reject]:
     """Yield the lines of each row of a unit, and what is rejected."""
-    for number, found in enumerate(read_unit(unit, counts), 1):
+    for found in read_unit(unit, counts):
         if isinstance(found, Reject):
             yield found
             continue
         try:
-            lines = render_row(found, settings, counts, f"{Path(unit.path).stem}-{number}")
+            lines = render_row(found, settings, counts, f"{part:05}-{counts.rows + 1:06}")
         except InputError as error:
             messages = len(found.records)
             counts.messages_in_rows -= messages
@@ -89,7 +90,7 @@ def convert_part(part: Part, settings: Settings, out: str) -> Counts:
     with folder.replacing(part.place(settings, is_folder=is_folder)) as temporary, ExitStack() as opened:
         writer: Writer | None = None
         for unit in part.units:
-            for found in convert_unit(unit, settings, counts):
+            for found in convert_unit(unit, settings, counts, part.number):
                 if isinstance(found, Reject):
                     rejects.append(found)
                 elif is_folder:

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import msgspec
 
 from segue.canonical.json import encode_json, encode_json_sorted, parse_json
-from segue.corpora.formats import find_target
-from segue.corpora.output import WEIGHTED, Settings, columns_of
+from segue.corpora.formats import ROWS, find_target
+from segue.corpora.output import Settings, columns_of
 from segue.corpora.parts import Part, convert_part, group_units, measure_part
 from segue.corpora.reading import plan_units
 from segue.corpora.storage import STATE, Folder
@@ -82,9 +82,10 @@ def convert(
     progress: Progress = _no_progress,
 ) -> Counts:
     """Convert a corpus into a folder, or continue that. `InputError` if the folder is of another corpus."""
-    find_target(settings.target)
-    if settings.only_model is not None and settings.target not in WEIGHTED:
-        raise InputError(f"{settings.target} has no place for weights; {', '.join(WEIGHTED)} have", path="only_model")
+    form = find_target(settings.target)
+    if settings.only_model is not None and not form.has_weights:
+        names = ", ".join(row.name for row in ROWS if row.has_weights)
+        raise InputError(f"{settings.target} has no place for weights; {names} have", path="only_model")
     if settings.container == "parquet":
         columns_of(settings.target)
     folder = Folder(str(out))

@@ -15,18 +15,11 @@ from segue.canonical.blocks import Media, Text
 from segue.canonical.json import encode_json_text, parse_json
 from segue.corpora.chat import render_tools
 from segue.corpora.rows import Parsed, Row, mark, row_from_chat
-from segue.corpora.turns import TRAINING, Turn, Turns, arguments_object, build_turns, media_url
+from segue.corpora.turns import Turn, Turns, arguments_object, make_target, media_url
 from segue.errors import InputError
 from segue.sessions.values import list_of, object_of
 
-SHAREGPT = msgspec.structs.replace(
-    TRAINING,
-    api="sharegpt",
-    has_error_flag=False,
-    media_in_user=frozenset({"image"}),
-    media_in_results=frozenset(),
-    media_in_assistant=frozenset(),
-)
+SHAREGPT = make_target("sharegpt")
 _ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "system": "system"}
 _IMAGE = "<image>"
 _THINK, _THOUGHT = "<think>\n", "\n</think>\n\n"
@@ -102,8 +95,7 @@ def _parse_message(role: str, text: str, images: Any) -> dict[str, Any]:
     return {"role": role, "content": text}
 
 
-def render(row: Row, only_model: str | None) -> tuple[dict[str, Any], Turns]:
-    turns = build_turns(row, SHAREGPT, only_model=only_model)
+def render(_row: Row, turns: Turns, _number: str) -> dict[str, Any]:
     conversations: list[dict[str, Any]] = []
     images: list[str] = []
     for turn in turns.turns[1 if turns.system else 0 :]:
@@ -130,7 +122,7 @@ def render(row: Row, only_model: str | None) -> tuple[dict[str, Any], Turns]:
         **({"system": turns.system} if turns.system else {}),
         **({"tools": encode_json_text(tools)} if tools else {}),
         **({"images": images} if images else {}),
-    }, turns
+    }
 
 
 def _with_images(turn: Turn) -> str:

@@ -11,19 +11,12 @@ from typing import Any
 import msgspec
 
 from segue.corpora.rows import Parsed, Provenance, Row, mark, row_from_chat
-from segue.corpora.turns import TRAINING, Turns, arguments_text, build_turns
+from segue.corpora.turns import Turns, arguments_text, make_target
 from segue.errors import InputError
 from segue.sessions.parsed_log import LogLine
 from segue.sessions.values import list_of, object_of, string_of
 
-STS = msgspec.structs.replace(
-    TRAINING,
-    api="sts",
-    has_error_flag=False,
-    media_in_user=frozenset(),
-    media_in_results=frozenset(),
-    media_in_assistant=frozenset(),
-)
+STS = make_target("sts", user=())
 HARNESS = "segue"
 
 
@@ -65,8 +58,7 @@ def _parse_message(line: LogLine) -> dict[str, Any]:
     return mark(entry, line.number, model=string_of(message.get("model")))
 
 
-def render(row: Row, only_model: str | None) -> tuple[list[dict[str, Any]], Turns]:
-    turns = build_turns(row, STS, only_model=only_model)
+def render(row: Row, turns: Turns, _number: str) -> list[dict[str, Any]]:
     name = row.provenance.session or "session"
     lines: list[dict[str, Any]] = [{"type": "session", "harness": HARNESS, "id": name}]
     for turn in turns.turns:
@@ -83,4 +75,4 @@ def render(row: Row, only_model: str | None) -> tuple[list[dict[str, Any]], Turn
         if turn.model:
             message["model"] = turn.model
         lines.append({"type": "message", "message": message})
-    return lines, turns
+    return lines

@@ -7,7 +7,7 @@ exactly one result, which may be one that says that there was none, and a result
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -54,7 +54,21 @@ TRAINING = Constraints(
     media_in_results=_MEDIA,
     media_in_assistant=frozenset({"image"}),
 )
-"""A target that accepts whatever a row can hold; formats replace what they have no place for."""
+"""A target that accepts whatever a row can hold."""
+
+
+def make_target(
+    name: str,
+    *,
+    user: Iterable[str] = ("image",),
+    results: Iterable[str] = (),
+    assistant: Iterable[str] = (),
+    **changes: Any,
+) -> Constraints:
+    """Return the target of a format: the media that it has a place for, and other differences from `TRAINING`."""
+    media = {"media_in_user": user, "media_in_results": results, "media_in_assistant": assistant}
+    changes = {"has_error_flag": False, **{key: frozenset(kinds) for key, kinds in media.items()}, **changes}
+    return msgspec.structs.replace(TRAINING, api=name, **changes)
 
 
 class Turn(Struct, frozen=True):
@@ -101,10 +115,7 @@ def build_turns(row: Row, constraints: Constraints = TRAINING, *, only_model: st
     messages = tuple(_attribute(message, changes) for message in row.request.messages)
     request = msgspec.structs.replace(row.request, messages=messages)
     transcript = render(request, constraints, Policy(), report)
-    for finding in report.findings:
-        if finding.level != "note":
-            message = finding.message.replace(f" of {_PROVIDER}", "")
-            changes[f"{finding.level}: {message}"] += max(1, len(finding.call_ids))
+    changes.update(count_findings(report))
     turns = list(_turns_of(transcript.messages, changes))
     if transcript.system and constraints.system_position == "top":
         turns.insert(0, Turn("system", tuple(transcript.system)))
@@ -115,6 +126,17 @@ def build_turns(row: Row, constraints: Constraints = TRAINING, *, only_model: st
     broken = sum(call.arguments is None and call.arguments_text is not None for turn in turns for call in turn.calls)
     changes[_BROKEN] += broken
     return Turns(tuple(turns), tuple(tool for tool in transcript.tools if tool.kind != "hosted"), +changes)
+
+
+def count_findings(report: Report) -> Counter[str]:
+    """Return how often what was changed or lost."""
+    found: Counter[str] = Counter()
+    for finding in report.findings:
+        if finding.level != "note":
+            found[f"{finding.level}: {finding.message.replace(f' of {_PROVIDER}', '')}"] += max(
+                1, len(finding.call_ids)
+            )
+    return found
 
 
 def _attribute(message: Message, changes: Counter[str]) -> Message:
