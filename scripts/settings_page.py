@@ -128,6 +128,8 @@ TABLES: Mapping[str, tuple[type[Struct], Mapping[str, str]]] = {
             "timeout": "seconds for each call, except of `task`; if left out, that of the tool",
             "parallel": "calls that run at once; if left out, 8",
             "max_declared": "tools that a request declares; if left out, 128",
+            "first_lines": "lines of a result that a chat shows from its beginning, of failures 10; if left out, 3",
+            "last_lines": "the same from its end, of failures 5; if left out, 2",
             "sandbox": "of shell commands: `on` where bubblewrap works, `network` (with network), `off`",
         },
     ),

@@ -65,7 +65,8 @@ async def _run_chat(run_options: RunOptions, prompt: str) -> None:
         confirm_trust=_confirm_trust if interactive else None,
         confirm_instructions=_confirm_instructions if interactive else None,
     ) as agent:
-        chat.agent, chat.ui = agent, _make_ui(chat)
+        chat.agent = agent
+        chat.ui = _make_ui(chat)
         chat.compress_strategy = agent.providers.config.settings.compress or chat.compress_strategy
         chat.print_header()
         for name in run_options.attached:
@@ -81,11 +82,15 @@ async def _run_chat(run_options: RunOptions, prompt: str) -> None:
 
 def _make_ui(chat: Chat) -> ChatUI:
     """Return a `TerminalUI` on a capable terminal, else a `LineUI`."""
+    from segue.cli.chat_ui.calls import SHOWN
     from segue.cli.chat_ui.line_ui import LineUI
 
+    tools = chat.agent.providers.config.settings.tools
+    lines = zip((tools.first_lines, tools.last_lines), SHOWN, strict=True)
+    first, last = (default if number is None else number for number, default in lines)
     capable = streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     if not capable or sys.platform == "win32":
-        return LineUI()
+        return LineUI((first, last))
     from segue.cli.chat_ui.input_line import ChatCompleter, InputHistory, history_path
     from segue.cli.chat_ui.terminal_ui import TerminalUI
 
@@ -95,6 +100,7 @@ def _make_ui(chat: Chat) -> ChatUI:
         footer=chat.footer,
         queued=lambda: chat.queued,
         coloured=not os.environ.get("NO_COLOR"),
+        shown=(first, last),
     )
 
 

@@ -278,6 +278,8 @@ def _merge_tools(upper: ToolSettings, lower: ToolSettings) -> ToolSettings:
         parallel=_first_set(upper.parallel, lower.parallel),
         max_declared=_first_set(upper.max_declared, lower.max_declared),
         sandbox=_first_set(upper.sandbox, lower.sandbox),
+        first_lines=_first_set(upper.first_lines, lower.first_lines),
+        last_lines=_first_set(upper.last_lines, lower.last_lines),
     )
 
 

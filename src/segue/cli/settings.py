@@ -66,6 +66,7 @@ NonEmptyText = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
 Money = Annotated[float, Meta(ge=0)]
+Lines = Annotated[int, Meta(ge=0, le=1_000)]
 RoutingStrategy: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
 CompressionStrategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
 When: TypeAlias = Literal["long", "images", "failed", "otherwise"]
@@ -165,6 +166,8 @@ class ToolSettings(Struct, frozen=True):
     parallel: Count | None = None
     max_declared: Count | None = None
     sandbox: SandboxMode | None = None
+    first_lines: Lines | None = None
+    last_lines: Lines | None = None
 
 
 class McpServerSettings(Struct, frozen=True):

@@ -30,8 +30,9 @@ _OUTCOME_TEXT: dict[Outcome, str] = {
 }
 _INDENT = "  "
 _MAX_NAME = 28
-_SHOWN = {"complete": (3, 2), "error": (10, 5), "timed-out": (10, 5)}
-"""The first and the last lines of a result that are shown, by its outcome; of a failure more."""
+SHOWN = (3, 2)
+"""How many of the first and the last lines of a result are shown, if no setting says otherwise."""
+_SHOWN_OF_FAILURE = (10, 5)
 
 
 class _Call:
@@ -53,7 +54,8 @@ class _Call:
 class CallList:
     """The calls in progress, in call order. Finished calls are taken from the front."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: tuple[int, int] = SHOWN) -> None:
+        self._shown = shown
         self._calls: list[_Call] = []
         self._by_id: dict[tuple[str | None, str], _Call] = {}
         self._tasks: dict[str, _Call] = {}
@@ -101,7 +103,7 @@ class CallList:
         rows: list[Row] = []
         while self._calls and (include_running or self._calls[0].is_finished()):
             self._finished.append(self._calls.pop(0))
-            rows += _call_rows(self._finished[-1], width, 0.0, full=full)
+            rows += _call_rows(self._finished[-1], width, 0.0, shown=None if full else self._shown)
         if not self._calls:
             self._by_id.clear()
             self._tasks.clear()
@@ -112,11 +114,11 @@ class CallList:
 
     def finished_rows(self, width: int) -> list[Row]:
         """Return the finished calls of the last turn with calls, with all that they printed."""
-        return [row for call in self._finished for row in _call_rows(call, width, 0.0, full=True)]
+        return [row for call in self._finished for row in _call_rows(call, width, 0.0)]
 
     def rows(self, width: int, height: int, now: float) -> list[Row]:
         """Return the current rows of all calls, at most `height`."""
-        rows = [row for call in self._calls for row in _call_rows(call, width, now)]
+        rows = [row for call in self._calls for row in _call_rows(call, width, now, shown=self._shown)]
         if len(rows) <= height:
             return rows
         # Running calls take priority over finished and queued ones.
@@ -138,11 +140,13 @@ def _running_rows(call: _Call, width: int, now: float, depth: int = 1) -> Iterat
         yield from _running_rows(child, width, now, depth + 1)
 
 
-def _call_rows(call: _Call, width: int, now: float, depth: int = 1, *, full: bool = False) -> list[Row]:
+def _call_rows(
+    call: _Call, width: int, now: float, depth: int = 1, *, shown: tuple[int, int] | None = None
+) -> list[Row]:
     rows = [_call_row(call, width, now, depth)]
     for child in call.children:
-        rows += _call_rows(child, width, now, depth + 1, full=full)
-    return [*rows, *_result_rows(call, width, depth, full=full)]
+        rows += _call_rows(child, width, now, depth + 1, shown=shown)
+    return [*rows, *_result_rows(call, width, depth, shown)]
 
 
 def _call_row(call: _Call, width: int, now: float, depth: int) -> Row:
@@ -174,8 +178,8 @@ def _format_state(call: _Call, now: float) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row]:
-    """Return the first and last lines of a result, truncated; all of it with `full`.
+def _result_rows(call: _Call, width: int, depth: int, shown: tuple[int, int] | None) -> list[Row]:
+    """Return so many first and last lines of a result, truncated, of a failure more; by default all of it.
 
     The first line of a failure is wrapped.
     """
@@ -187,11 +191,11 @@ def _result_rows(call: _Call, width: int, depth: int, *, full: bool) -> list[Row
     if outcome in ("error", "denied") and lines[0]:
         reason = shorten_paths(lines.pop(0).strip().removeprefix("denied: "), width - len(indent))
         rows = wrap(reason, width, _MARKS[outcome][1], indent=indent)
-    if full:
+    if shown is None:
         return [*rows, *(row for line in lines if line for row in wrap(line, width, "class:dim", indent=indent))]
-    if outcome not in _SHOWN:
+    if outcome not in ("complete", "error", "timed-out"):
         return rows
-    first, last = _SHOWN[outcome]
+    first, last = shown if outcome == "complete" else map(max, shown, _SHOWN_OF_FAILURE)
     hidden = len(lines) - first - last
     # A line that says that one line is hidden takes the place of that line.
     if hidden > 1:

@@ -9,21 +9,23 @@ import socket
 import traceback
 from base64 import b64encode
 from collections import deque
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 
-from segue.canonical.blocks import Block, Media, calls_of
+from segue.canonical.blocks import Block, Media, Message, calls_of, responses_of, text_of
 from segue.cli.attachments import build_content, pasted_media, quote_text, read_attachment
 from segue.cli.chat_ui import commands
 from segue.cli.chat_ui.approvals import MODE_LABELS, format_decision, parse_answer
 from segue.cli.chat_ui.event_view import format_recap
+from segue.cli.chat_ui.runner_totals import find_totals, format_totals
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals, format_footer
 from segue.errors import SegueError, format_count
+from segue.runtime.permission_rules import SHELL_TOOLS
 from segue.runtime.permissions import PermissionMode, Permissions
 from segue.runtime.tool_types import ApprovalDecision, ApprovalRequest, Denial
 from segue.view.fit import shorten_paths
@@ -339,17 +341,21 @@ class Chat:
     async def _run_exchange(self, text: str) -> None:
         """Run an exchange; a message that could not be stored is put back into the input line."""
         watcher = _ConversationWatcher(self.agent.store, self.session.log)
-        if added := watcher.reload_changes():
-            self.print_line(f"{format_count(added, 'new message')} from another process", "class:warn")
+        if count := watcher.reload_changes():
+            self.print_line(f"{format_count(count, 'new message')} from another process", "class:warn")
             self.print_rows(format_recap(self.session.log.messages, self.width))
         count = _count_user_messages(self.session.log)
         outputs, attached = tuple(self._command_outputs), dict(self._attached)
         content = build_content("\n\n".join([*outputs, text]), attached, self.folder)
         first = len(self.session.log.messages)
         ended = await self.agent.ask(content)
-        calls = {call.id for message in self.session.log.messages[first:] for call in calls_of(message)}
-        if changes := self.agent.checkpoints.count_changes(calls) if calls else ():
-            self.print_line(f"  changed {_format_changes(changes)}", "class:dim")
+        added = self.session.log.messages[first:]
+        calls = {call.id: call.name for message in added for call in calls_of(message)}
+        changes = self.agent.checkpoints.count_changes(set(calls)) if calls else ()
+        parts = [f"changed {_format_changes(changes)}"] if changes else []
+        parts += [format_totals(*totals)] if (totals := _find_last_totals(added, calls)) is not None else []
+        if parts:
+            self.print_line(f"  {'; '.join(parts)}", "class:dim")
         if failure := self.agent.checkpoints.take_failure():
             self.print_line(failure, "class:warn")
         if _count_user_messages(self.session.log) > count:
@@ -426,6 +432,17 @@ class _ConversationWatcher:
                 log.reload()
                 return max(0, len(log.messages) - before)
         return 0
+
+
+def _find_last_totals(messages: Sequence[Message], calls: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return how many tests passed and failed in the last run of tests by a command."""
+    for message in reversed(messages):
+        for response in reversed(responses_of(message)):
+            if calls.get(response.call_id) in SHELL_TOOLS:
+                totals = find_totals(text_of(response.content))
+                if totals is not None:
+                    return totals
+    return None
 
 
 def _format_changes(changes: Sequence[tuple[str, int, int]]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from segue.canonical.blocks import Message, Text, ToolCall, state_of
-from segue.cli.chat_ui.calls import CallList
+from segue.cli.chat_ui.calls import SHOWN, CallList
 from segue.cli.chat_ui.formatter import MarkdownFormatter, PlainFormatter
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.cli.project_context import is_context_note
@@ -47,7 +47,10 @@ _MAX_REASONING = 200_000
 
 
 class EventView:
-    """The view of one session. `width` returns the current number of columns, `reasoning_hint` follows reasoning."""
+    """The view of one session. `width` returns the current number of columns, `reasoning_hint` follows reasoning.
+
+    `shown` is how many of the first and the last lines of a tool's result are shown.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class EventView:
         clock: Callable[[], float] = time.monotonic,
         reasoning_hint: str = "Ctrl-T shows it",
         plain: bool = False,
+        shown: tuple[int, int] = SHOWN,
     ) -> None:
         self.shows_reasoning = False
         """Whether the last reasoning is shown."""
@@ -68,7 +72,7 @@ class EventView:
         self._clock = clock
         self._reasoning_hint = reasoning_hint
         self._formatter: PlainFormatter | MarkdownFormatter = PlainFormatter() if plain else MarkdownFormatter(width)
-        self._calls = CallList()
+        self._calls = CallList(shown)
         self._in_text = False
         self._reasoning_since: float | None = None
         self._has_thought = False

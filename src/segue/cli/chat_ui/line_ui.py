@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from segue.cli import streams
 from segue.cli.chat_ui.approvals import format_question, list_choices
+from segue.cli.chat_ui.calls import SHOWN
 from segue.cli.chat_ui.event_view import EventView
 from segue.cli.chat_ui.styles import Row, rows_to_text
 from segue.cli.chat_ui.ui import InputHandler
@@ -25,7 +26,7 @@ _PROMPT = "> "
 class LineUI:
     """A `ChatUI` that reads and writes plain lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: tuple[int, int] = SHOWN) -> None:
         self._is_interactive = streams.is_terminal(sys.stdin)
         self._ended = asyncio.Event()
         self._write_error: OSError | None = None
@@ -34,6 +35,7 @@ class LineUI:
             width=self.width,
             reasoning_hint="/thinking shows it" if self._is_interactive else "",
             plain=True,
+            shown=shown,
         )
 
     @property

@@ -42,6 +42,7 @@ from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
 from segue.cli.chat_ui.approvals import format_choices, format_question
+from segue.cli.chat_ui.calls import SHOWN
 from segue.cli.chat_ui.event_view import EventView
 from segue.cli.chat_ui.styles import STYLES, Row, truncate
 from segue.cli.chat_ui.ui import InputHandler
@@ -79,6 +80,7 @@ class TerminalUI:
         footer: Callable[[int], Row],
         queued: Callable[[], Sequence[str]],
         coloured: bool = True,
+        shown: tuple[int, int] = SHOWN,
     ) -> None:
         self._footer = footer
         self._queued = queued
@@ -93,7 +95,7 @@ class TerminalUI:
         self._input = create_input()
         self._output = _BufferedOutput(sys.stdout, coloured=coloured)
         self._style = Style.from_dict(STYLES)
-        self.view = EventView(self._push, width=self.width)
+        self.view = EventView(self._push, width=self.width, shown=shown)
         self.draft = Buffer(
             completer=completer, complete_while_typing=True, history=history, multiline=True, name="draft"
         )
