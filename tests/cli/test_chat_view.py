@@ -285,7 +285,7 @@ def test_first_and_last_lines_of_an_output_are_shown_and_a_key_shows_all():
     shown = [line.strip() for line in page.text.splitlines()]
     first, second = shown.index("line 1"), shown.index("exit code 1")
     assert shown[first : first + 6] == [*lines[:3], "… 25 more lines, Ctrl-O shows all", *lines[-2:]]
-    assert shown[second + 1 :] == [*lines[:10], "… 15 more lines, Ctrl-O shows all", *lines[-5:]]
+    assert shown[second + 1 :] == [*lines[:9], "… 16 more lines, Ctrl-O shows all", *lines[-5:]]
     before = len(page.text)
     assert page.view.print_outputs()
     assert [line.strip() for line in page.text[before:].splitlines()].count("line 15") == 2
@@ -303,6 +303,14 @@ def test_the_key_that_shows_all_shows_the_ends_of_long_lines():
     page.rows.clear()
     assert page.view.print_outputs()
     assert page.text.split()[-40:] == words
+
+
+def test_what_a_failed_command_printed_is_shown_as_it_is():
+    words = " ".join(f"word{number}" for number in range(60))
+    page = Page().handle(queued("1"), events.CallStarted(id="1", tool="shell"))
+    page.handle(ended("1", "error", f"{words}\nmore"))
+    assert "word0" in page.text
+    assert "word59" not in page.text, "it is no reason, which is wrapped"
 
 
 def test_no_line_is_hidden_for_a_line_that_says_so():

@@ -132,6 +132,20 @@ def test_without_a_rule_there_is_no_such_tool(project: Project) -> None:
     assert models(events) == [SONNET, SONNET]
 
 
+def test_chat_shows_rules_and_goes_back_to_them(project: Project) -> None:
+    (project.folder / "result").write_text("1 failed")
+    lines = f"{TEST}\n{TEST}\n/route\n/model openai/gpt-4.1\n/route rules\n/route rules x\n/cost\n"
+    output = project.run("chat", "--emulated", stdin=lines.encode(), PATH=os.environ["PATH"]).out.decode()
+    assert f"  ▸  {OPUS} " in output
+    assert "the last 2 runs of pytest * failed\n" in output
+    assert f"→ {OPUS}, rules of 4 from the next request" in output
+    assert "the models of rules are those of the configuration" in output
+    assert "no price" not in output
+    project.write_user_config("")
+    output = project.run("chat", "--emulated", stdin=b"/route rules\n").out.decode()
+    assert "the configuration has no [[rules]]" in output
+
+
 def test_bad_rules_name_their_place(project: Project) -> None:
     for text, place in (
         ('when = "failed"\nmodel = "x"', "rules[0].count: required with"),

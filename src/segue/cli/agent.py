@@ -322,7 +322,7 @@ class Agent:
             self._emulated = EmulatedModels()
             self._stack.callback(self._emulated.close)
         if settings.strategy == "rules" and not given:
-            return ByRule([self._build_rule(rule) for rule in settings.rules], cost=self.requests_cost)
+            return self.rules_route()
         if not choice.names:
             last = log.state if isinstance(log, StoredConversation) else None
             if last is None or last.provider is None or last.model is None:
@@ -332,6 +332,13 @@ class Agent:
         is_configured = choice.names == settings.model_names and not given and not choice.is_emulated
         why = "the model that the server has" if is_served and not choice.is_emulated else choice.why
         return self._make_route(choice.names, why, settings.strategy if is_configured else None)
+
+    def rules_route(self) -> Route:
+        """Return the route by the rules of the configuration."""
+        rules = self.providers.config.settings.rules
+        if not rules:
+            raise InputError("the configuration has no [[rules]]")
+        return ByRule([self._build_rule(rule) for rule in rules], cost=self.requests_cost)
 
     def _build_rule(self, rule: RoutingRuleSettings) -> RoutingRule:
         endpoints = tuple(map(self.endpoint, rule.model_names))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
 from segue.errors import format_count
 from segue.runtime.events import ApprovalRequested, CallEnded, CallProgress, CallQueued, CallStarted, Outcome
+from segue.runtime.permission_rules import SHELL_TOOLS
 from segue.view.fit import shorten_paths
 from segue.view.format import format_duration
 from segue.view.sanitize import sanitize, sanitize_line
@@ -181,14 +182,14 @@ def _format_state(call: _Call, now: float) -> str:
 def _result_rows(call: _Call, width: int, depth: int, shown: tuple[int, int] | None) -> list[Row]:
     """Return so many first and last lines of a result, truncated, of a failure more; by default all of it.
 
-    The first line of a failure is wrapped.
+    The reason of a failure is wrapped; what a command printed has none.
     """
     if call.ended is None:
         return []
     indent, outcome = _INDENT * depth + "  ", call.ended.outcome
     lines = [line.rstrip() for line in sanitize(call.ended.text).expandtabs(4).strip("\n").split("\n")]
     rows: list[Row] = []
-    if outcome in ("error", "denied") and lines[0]:
+    if lines[0] and (outcome == "denied" or (outcome == "error" and call.tool not in SHELL_TOOLS)):
         reason = shorten_paths(lines.pop(0).strip().removeprefix("denied: "), width - len(indent))
         rows = wrap(reason, width, _MARKS[outcome][1], indent=indent)
     if shown is None:

@@ -17,7 +17,7 @@ from segue.cli.chat_ui.model_list import list_models
 from segue.cli.chat_ui.styles import Row, format_table
 from segue.cli.request_options import NAMES, describe_options, parse_options, parse_value
 from segue.errors import InputError
-from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route
+from segue.runtime.routing import ByRule, Failover, Fixed, RoundRobin, Route, RouteContext
 from segue.view.brief import make_brief
 from segue.view.format import format_short
 from segue.view.sanitize import sanitize_line
@@ -164,14 +164,27 @@ def _switch_route(chat: Chat, route: Route) -> None:
 async def _route(chat: Chat, arguments: str) -> None:
     route = chat.session.route
     if not arguments:
-        rows = [("▸" if end.name == chat.endpoint.name else " ", end.name) for end in route.endpoints]
-        kind = _route_kind(route)
+        kind, current = _route_kind(route), chat.endpoint.name
+        rows = [("▸" if end.name == current else "", end.name, "") for end in route.endpoints]
+        if isinstance(route, ByRule):
+            context = RouteContext(chat.session.log.chat)
+            first = next((rule for rule in route.rules if rule.matches(context)), None)
+            rows = [
+                ("▸" if rule is first and end.name == current else "", end.name, rule.why if number == 0 else "")
+                for rule in route.rules
+                for number, end in enumerate(rule.endpoints)
+            ]
         head: Row = [("", "  "), ("class:bold", kind), ("class:dim", f"  {_ROUTE_DESCRIPTIONS[kind]}")]
-        chat.print_rows([[], head, *format_table(rows, ("class:mark", "class:name"), chat.width), []])
+        chat.print_rows([[], head, *format_table(rows, ("class:mark", "class:name", "class:dim"), chat.width), []])
         return
     kind, *names = arguments.split()
+    if kind == "rules":
+        if names:
+            raise InputError("the models of rules are those of the configuration; usage: /route rules")
+        _switch_route(chat, chat.agent.rules_route())
+        return
     if kind not in _ROUTES:
-        raise InputError(f"unknown route {kind!r}; use {', '.join(_ROUTES)}, followed by models")
+        raise InputError(f"unknown route {kind!r}; use {', '.join(_ROUTES)}, followed by models, or rules")
     endpoints = [await _require_endpoint(chat, name) for name in names] or list(route.endpoints)
     _switch_route(chat, _ROUTES[kind](endpoints))
 
@@ -279,7 +292,7 @@ def _suggest_providers(chat: Chat) -> list[Suggestion]:
 
 
 def _suggest_routes(chat: Chat) -> list[Suggestion]:
-    return [(kind, _ROUTE_DESCRIPTIONS[kind]) for kind in _ROUTES] + _suggest_models(chat)
+    return [(kind, _ROUTE_DESCRIPTIONS[kind]) for kind in _ROUTE_DESCRIPTIONS] + _suggest_models(chat)
 
 
 def _suggest_formats(chat: Chat) -> list[Suggestion]:
@@ -307,7 +320,7 @@ COMMANDS = (
     ),
     Command(
         "route",
-        "show or set the route: fixed, failover, round-robin",
+        "show or set the route: fixed, failover, round-robin, rules",
         _route,
         "[KIND [MODEL…]]",
         suggestions=_suggest_routes,
