@@ -38,7 +38,9 @@ def test_without_a_gateway(project: Project) -> None:
 
 @pytest.mark.parametrize("arguments", [["a", "--reload"], ["a", "--reset"], ["--reload", "--reset"]])
 def test_changes_are_not_combined(project: Project, arguments: list[str]) -> None:
-    assert is_one_line_error(project.run("route", *arguments))
+    ended = project.run("route", *arguments)
+    assert is_one_line_error(ended)
+    assert ended.err.startswith("segue: MODEL, --reload and --reset")
 
 
 def test_files_of_ended_processes_and_damaged_ones_are_left_out(project: Project) -> None:

@@ -326,4 +326,5 @@ def _format_usage_error(message: str) -> str:
     """Return click's message in this program's style: no capital, no full stop, no type name."""
     message = _INTEGER_ERROR.sub("is not a whole number", one_line(message).rstrip("."))
     message = message.replace(". expected one of", "; expected one of")
-    return message[:1].lower() + message[1:]
+    # The name of an argument, such as MODEL, stays as it is.
+    return message if message[:2].isupper() else message[:1].lower() + message[1:]

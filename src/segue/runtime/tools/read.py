@@ -60,7 +60,7 @@ def _format_lines(lines: list[str], start: int, arguments: Arguments, notes: lis
     shown = [line.rstrip("\r\n") for line in lines]
     if cut := sum(len(line) > _MAX_WIDTH for line in shown):
         shown = [line if len(line) <= _MAX_WIDTH else f"{line[:_MAX_WIDTH]}…" for line in shown]
-        notes.append(f"lines longer than {_MAX_WIDTH:,} characters that were cut: {cut:,}")
+        notes.append(f"{format_count(cut, 'line')} longer than {_MAX_WIDTH:,} characters cut")
     if arguments.get("numbered", True):
         width = len(str(start + len(shown) - 1))
         shown = [f"{number:>{width}}\t{line}" for number, line in enumerate(shown, start)]
