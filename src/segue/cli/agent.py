@@ -286,7 +286,7 @@ class Agent:
         With `is_brief`, a known cost is returned for short conversations, too.
         """
         chat, ages = self.log.chat, self._ages
-        last = next(reversed(ages), None)
+        last = next(reversed(ages), None) or self._imported_model
         if last is None or last == target.name:
             return None
         cost = chat.switch_cost(target.name, current=last, ages=ages, cost_of=self.providers.cost)
@@ -299,6 +299,14 @@ class Agent:
         if isinstance(self.log, StoredConversation):
             return self.log.ages
         return {name: time.monotonic() - at for name, at in self._replied_at.items()}
+
+    @property
+    def _imported_model(self) -> str | None:
+        """The model of a conversation whose replies have no model of their own, as that of another client."""
+        state = self.log.state if isinstance(self.log, StoredConversation) else None
+        if state is None or state.model is None or self.log.chat.state.predict_tokens(state.model)[1] is None:
+            return None
+        return f"{state.provider}/{state.model}" if state.provider is not None else None
 
     def requests_cost(self, endpoint: Endpoint, chat: Conversation) -> float | None:
         """Predict what the next requests of a conversation to a model cost, for the choice between models."""

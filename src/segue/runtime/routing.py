@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -81,12 +82,16 @@ class RouteContext:
 
 
 def _runs(call: ToolCall, command: str) -> bool:
-    """Return whether a call runs a command that matches a pattern, as in permission rules: also as a part of it."""
-    from segue.runtime.tools.shell_commands import find_commands, list_forms, split_simple_commands
-
     arguments = cast("dict[str, object]", call.arguments) if isinstance(call.arguments, dict) else {}
     given = arguments.get("command", arguments.get("cmd", ""))
-    text = " ".join(map(str, cast("list[object]", given))) if isinstance(given, list) else str(given)
+    return _matches(" ".join(map(str, cast("list[object]", given))) if isinstance(given, list) else str(given), command)
+
+
+@lru_cache(maxsize=4_096)
+def _matches(text: str, command: str) -> bool:
+    """Return whether a command or a part of it matches a pattern, as in permission rules."""
+    from segue.runtime.tools.shell_commands import find_commands, list_forms, split_simple_commands
+
     parts = split_simple_commands(text)
     forms = (form.text for part in parts or () for form in list_forms(part))
     rule = PermissionRule(SHELL_TOOLS[0], command)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from segue._conversation import Conversation
 from segue.bridge.providers import NO_MODEL, Endpoint
 from segue.canonical.request import Options
 from segue.cli.brief import EMPTY
@@ -61,7 +62,10 @@ async def _model(chat: Chat, arguments: str) -> None:
         chat.print_line(
             f"{endpoint.name}, API {endpoint.api}, tool format {_tool_format_name(endpoint)}; /models lists others"
         )
-        chat.print_rows([[], *await asyncio.to_thread(list_models, chat.agent, endpoint, chat.width), []])
+        # A copy, because a render is remembered as the last request, and the conversation may go on meanwhile.
+        copied = Conversation.load(chat.session.log.chat.dump())
+        rows = await asyncio.to_thread(list_models, chat.agent, copied, endpoint, chat.width)
+        chat.print_rows([[], *rows, []])
         return
     name = arguments.removesuffix(_BRIEF).strip()
     if len(name.split()) > 1:

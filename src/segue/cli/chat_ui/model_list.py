@@ -29,17 +29,18 @@ _THOUSAND = 1_000
 _MAX_NAMES = 3
 
 
-def list_models(agent: Agent, current: Endpoint, width: int) -> list[Row]:
-    """Return a row for each model that can be used now, and below them what the conversation would lose with which."""
+def list_models(agent: Agent, chat: Conversation, current: Endpoint, width: int) -> list[Row]:
+    """Return a row for each model that can be used now, and below them what the conversation would lose with which.
+
+    `chat` is a copy of it, which is rendered.
+    """
     endpoints = list(_find_endpoints(agent, current))
-    # A copy: a render is remembered as the last request.
-    chat = Conversation.load(agent.log.chat.dump())
     losses = [_find_losses(chat, endpoint) for endpoint in endpoints]
     cells = [
         (
             "▸" if endpoint is current else "",
             sanitize_line(endpoint.name),
-            _format_context(agent, endpoint),
+            _format_context(agent.context_of(endpoint), chat.tokens),
             _format_price(agent, endpoint),
             f"{len(lost)} lost" if lost else "",
         )
@@ -103,12 +104,10 @@ def _find_losses(chat: Conversation, endpoint: Endpoint) -> Sequence[str]:
     return list(dict.fromkeys(sanitize_line(text.replace(report.target, "the model")) for text in lost))
 
 
-def _format_context(agent: Agent, endpoint: Endpoint) -> str:
-    size = agent.context_of(endpoint)
+def _format_context(size: int | None, tokens: int) -> str:
     if size is None:
         return ""
-    left = size - agent.log.chat.tokens
-    return format_short(left) if left > 0 else "none"
+    return format_short(size - tokens) if size > tokens else "none"
 
 
 def _format_price(agent: Agent, endpoint: Endpoint) -> str:
