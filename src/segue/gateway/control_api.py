@@ -129,9 +129,9 @@ class ControlApi:
         if change.reload:
             self._reload()
             return dict(self._status())
-        models = list(self._set_models(change.models))
+        answer = {"models": list(self._set_models(change.models))}
         cost = self._switch_cost()
-        return {"models": models, "switch_cost": cost, "switch": None if cost is None else str(cost)}
+        return answer if cost is None else {**answer, "switch_cost": cost, "switch": str(cost)}
 
 
 def json_response(status: int, body: Mapping[str, Any], *, is_logged: bool = False) -> LocalResponse:
