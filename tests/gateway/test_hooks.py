@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -9,11 +10,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from segue.gateway.hooks import HookSettings
+from segue.gateway.passthrough_routes import PassthroughSettings
 from tests.gateway.harness import Running, running_gateway
 from tests.gateway.test_gateway import CHAT, HELLO, SURFACES, get, post
+from tests.gateway.test_passthrough import passthrough_gateway
 from tests.gateway.upstreams import Handler, running_upstream
 
 Function = Callable[[dict[str, Any]], dict[str, Any]]
@@ -158,3 +162,68 @@ def test_bad_settings_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
         config.write_text(f"[[gateway.hooks]]\n{line}\n")
         with pytest.raises(InputError, match=text):
             load_settings()
+
+
+FORM = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\nA%s\r\n--x--\r\n' % SECRET.encode()
+
+
+def redact_all(event: dict[str, Any]) -> dict[str, Any]:
+    key = "body" if "body" in event else "text"
+    clean = json.dumps(event[key]).replace(SECRET, "[removed]")
+    return {"action": "replace", key: json.loads(clean)}
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/event-stream"])
+def test_hooks_see_what_is_passed_on(kind: str, encoding: str) -> None:
+    """Any body, also a compressed one, and any reply."""
+    body = json.dumps({"input": f"Why is {SECRET} refused?"}).encode() if kind == "application/json" else FORM
+    sent = gzip.compress(body) if encoding else body
+    headers = {"content-type": kind, **({"content-encoding": encoding} if encoding else {})}
+
+    def answer(handler: Handler) -> None:
+        handler.reply(body, **{"content-type": kind})
+
+    with running_upstream(serve(redact_all)) as hook:
+        hooks = (HookSettings(hook.url, "request"), HookSettings(hook.url, "reply"))
+        with passthrough_gateway(answer, hooks=hooks) as (gateway, upstream):
+            reply = httpx2.post(f"{gateway.url}/v1/embeddings", content=sent, headers=headers)
+            assert reply.status_code == 200
+            for data in (upstream.requests[0].body, reply.content):
+                assert SECRET.encode() not in data
+                assert b"[removed]" in data
+            assert upstream.requests[0].headers["content-type"] == kind
+            assert "content-encoding" not in upstream.requests[0].headers
+            events = [json.loads(request.body) for request in hook.requests]
+            assert [(event["on"], event["path"]) for event in events] == [
+                ("request", "/v1/embeddings"),
+                ("reply", "/v1/embeddings"),
+            ]
+            # There is nothing to see in a request without a body.
+            assert httpx2.get(f"{gateway.url}/v1/embeddings/1").status_code == 200
+            assert len(hook.requests) == 3
+
+
+@pytest.mark.parametrize("on", ["request", "reply"])
+def test_hook_that_denies_holds_for_what_is_passed_on(on: Any) -> None:
+    def deny(_: dict[str, Any]) -> dict[str, Any]:
+        return {"action": "deny", "message": "Not here."}
+
+    with running_upstream(serve(deny)) as hook:
+        route = PassthroughSettings("/v1/chat", "vendor", always=True)
+        hooks = (HookSettings(hook.url, on),)
+        with passthrough_gateway(hooks=hooks, passthrough=(route,)) as (gateway, upstream):
+            refused = post(gateway, "/v1/chat/completions", CHAT)
+            assert (refused.status_code, refused.headers["x-should-retry"]) == (400, "false")
+            assert "Not here." in refused.text
+            gateway.wait_for_log("Not here.")
+            assert len(upstream.requests) == (on == "reply")
+            assert 'reason="hook"' in get(gateway, "/metrics").text
+
+
+def test_replies_that_are_too_large_for_hooks_are_not_passed_on() -> None:
+    with running_upstream(serve(lambda _: {})) as hook:
+        with passthrough_gateway(fail_with_much, hooks=(HookSettings(hook.url, "reply"),)) as (gateway, _):
+            assert post(gateway, "/v1/embeddings", {}).status_code == 502
+            gateway.wait_for_log("the response has more than")
+        assert not hook.requests

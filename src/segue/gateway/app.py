@@ -10,9 +10,10 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from segue.bridge.actions import EndResponse, Respond
 from segue.bridge.api_paths import guess_api
@@ -252,8 +253,22 @@ class Gateway:
             await response.send_error(403, f"the client key {admission.client} does not allow the route {route.name}")
         elif (why := find_path_error(request.path, request.query)) is not None:
             await response.send_error(400, why)
-        else:
+        elif not (request.has_body and self._hooks.has("request")):
             await self._pass_paid(route, request, admission, receive, response)
+        else:
+            with self._memory.open() as share:
+                try:
+                    limit = min(_MAX_BODY, self._memory.limit)
+                    body = await read_body(receive, dict(request.headers), share, limit)
+                except BodyError as error:
+                    await response.send_error(error.status, str(error), retry_after=error.retry_after)
+                    return
+                checked = await self._hooks.run("request", self._describe(request.path, response), body)
+                if isinstance(checked, Denied):
+                    await response.send_denial(checked)
+                    return
+                replayed = _replay(checked, receive)
+                await self._pass_paid(route, request.with_body(checked), admission, replayed, response)
 
     async def _pass_paid(
         self,
@@ -271,15 +286,19 @@ class Gateway:
             await response.send_denial(denial)
             return
         usage = cost = None
+        check = partial(self._hooks.run, "reply", self._describe(request.path, response))
         try:
-            usage = await self._passthrough.run(route, request, receive, response)
+            usage = await self._passthrough.run(
+                route, request, receive, response, check if self._hooks.has("reply") else None
+            )
         finally:
             if usage is not None:
                 record.add_usage(usage)
                 self._add_usage(record, record.target, usage, admission)
                 cost = self._spending.find_cost(record.target, record.model, usage)
             # A request that was cancelled has no status yet.
-            if is_paid and record.status < _ERROR_STATUS and (cost is not None or request.method == "POST"):
+            is_answered = record.status < _ERROR_STATUS or response.denied is not None
+            if is_paid and is_answered and (cost is not None or request.method == "POST"):
                 spent = flat if cost is None else cost
                 admission.cost += spent
                 record.cost = spent / NANO
@@ -335,13 +354,12 @@ class Gateway:
 
     async def _send_checked(self, head: Respond, data: bytes, response: Response) -> None:
         """Send a reply that hooks have seen."""
-        is_whole = "content-length" in head.headers
-        checked = await self._hooks.run("reply", self._describe("", response), data, is_json=is_whole)
+        checked = await self._hooks.run("reply", self._describe("", response), data)
         if isinstance(checked, Denied):
             response.denied = checked
             await response.send_denial(checked)
             return
-        length = {"content-length": str(len(checked))} if is_whole else {}
+        length = {"content-length": str(len(checked))} if "content-length" in head.headers else {}
         await response.start(head.status, {**head.headers, **length})
         await response.end(checked)
 
@@ -360,6 +378,16 @@ class Gateway:
         task = asyncio.create_task(_read_rest(chunks))
         self._drains.add(task)
         task.add_done_callback(self._drains.discard)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives this body first."""
+    events: list[MutableMapping[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> MutableMapping[str, Any]:
+        return events.pop() if events else await receive()
+
+    return replay
 
 
 async def _read_rest(chunks: AsyncGenerator[object, None]) -> None:

@@ -37,7 +37,7 @@ class HookSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HookAnswer(Struct, frozen=True):
-    """The answer of a webhook. `body` replaces JSON, `text` a stream; `message` is why it denies."""
+    """The answer of a webhook. `body` replaces JSON, `text` other data; `message` is why it denies."""
 
     action: Literal["allow", "deny", "replace"] = "allow"
     message: str = ""
@@ -62,20 +62,17 @@ class Hooks:
     def has(self, on: Literal["request", "reply"]) -> bool:
         return any(hook.on == on for hook in self._hooks)
 
-    async def run(
-        self, on: Literal["request", "reply"], facts: Mapping[str, Any], data: bytes, *, is_json: bool = True
-    ) -> bytes | Denied:
-        """Return the data to go on with, or why it is denied. A body that is no JSON object is left to the bridge."""
+    async def run(self, on: Literal["request", "reply"], facts: Mapping[str, Any], data: bytes) -> bytes | Denied:
+        """Return the data to go on with, or why it is denied. What is not JSON is text for hooks."""
         for hook in self._hooks:
             if hook.on != on:
                 continue
+            content = _encode(data)
             try:
-                answer = await self._ask(hook, {"on": on, **facts, **_encode(data, is_json=is_json)})
-                replaced = bytes(answer.body) if is_json else answer.text.encode()
+                answer = await self._ask(hook, {"on": on, **facts, **content})
+                replaced = bytes(answer.body) if "body" in content else answer.text.encode()
                 if answer.action == "replace" and not replaced:
-                    raise _HookError(f"it replaces without a {'body' if is_json else 'text'}")
-            except _BadBodyError:
-                return data
+                    raise _HookError(f"it replaces without a {'body' if 'body' in content else 'text'}")
             except _HookError as error:
                 outcome = "denied" if hook.on_failure == "deny" else "allowed"
                 self._log(f"the hook {hook.url} failed: {error}; the {on} was {outcome}")
@@ -115,15 +112,9 @@ class Hooks:
             raise _HookError(f"its answer is not valid: {error}") from None
 
 
-class _BadBodyError(Exception):
-    """The body is not JSON."""
-
-
-def _encode(data: bytes, *, is_json: bool) -> Mapping[str, Any]:
-    if not is_json:
-        return {"text": data.decode("utf-8", "replace")}
+def _encode(data: bytes) -> Mapping[str, Any]:
     try:
         msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise _BadBodyError from None
+        return {"text": data.decode("utf-8", "replace")}
     return {"body": Raw(data)}

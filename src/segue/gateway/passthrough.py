@@ -1,6 +1,7 @@
 """`Passthrough`: passes requests on to providers and their responses back, both as they arrive.
 
 Nothing is kept of the bodies but the end of the response, for its usage, and a short error, in which keys are masked.
+Only where hooks see them they are read whole.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,17 +24,25 @@ from segue.bridge.providers import Endpoint
 from segue.bridge.secret import Secret
 from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, DisconnectedError, iter_body
+from segue.gateway.limits import Denied
 from segue.gateway.passthrough_routes import PassthroughRoute, request_headers, response_headers
 from segue.gateway.responses import Receive, Response
 from segue.http_client import HttpClient, HttpResponse
+from segue.wire.json_values import object_or_none
 
 _TAIL = 1 << 14
 _MAX_ERROR = 1 << 18
+_MAX_CHECKED = 64 * 2**20
 _ERROR_STATUS = 400
 _USAGE = re.compile(rb'(?<!\\)"(?:usage|usageMetadata)"\s*:\s*(?=\{)')
 _MODEL = re.compile(rb'(?<!\\)"(?:model|modelVersion)"\s*:\s*"([^"\\]{1,200})"')
 _INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
+
+
+Headers: TypeAlias = Sequence[tuple[str, str]]
+Check: TypeAlias = Callable[[bytes], Awaitable[bytes | Denied]]
+"""Returns the data to go on with, or why it is denied."""
 
 
 class PassthroughRequest(Struct, frozen=True):
@@ -42,9 +51,21 @@ class PassthroughRequest(Struct, frozen=True):
     method: str
     path: str
     query: str
-    headers: Sequence[tuple[str, str]]
+    headers: Headers
     vendor_keys: tuple[str, ...] = ()
     client_key: str = ""
+
+    @property
+    def has_body(self) -> bool:
+        return any(
+            name == "transfer-encoding" or (name == "content-length" and value != "0") for name, value in self.headers
+        )
+
+    def with_body(self, body: bytes) -> PassthroughRequest:
+        """Return the request with the headers of another body."""
+        dropped = ("content-length", "content-encoding", "transfer-encoding")
+        kept = [(name, value) for name, value in self.headers if name not in dropped]
+        return replace(self, headers=[*kept, ("content-length", str(len(body)))])
 
 
 class Passthrough:
@@ -72,10 +93,15 @@ class Passthrough:
         return None
 
     async def run(
-        self, route: PassthroughRoute, request: PassthroughRequest, receive: Receive, response: Response
+        self,
+        route: PassthroughRoute,
+        request: PassthroughRequest,
+        receive: Receive,
+        response: Response,
+        check: Check | None,
     ) -> Usage | None:
         """Answer a request of a passthrough route, and return the usage of its response."""
-        return await _run_exchange(route, request, self._open_client(), receive, response, self._timeout)
+        return await _run_exchange(route, request, self._open_client(), receive, response, self._timeout, check)
 
 
 async def _run_exchange(
@@ -85,6 +111,7 @@ async def _run_exchange(
     receive: Receive,
     response: Response,
     timeout: float,
+    check: Check | None,
 ) -> Usage | None:
     """Send the request on and its response back. `timeout` is the longest silence in seconds."""
     endpoint = route.endpoint
@@ -102,9 +129,9 @@ async def _run_exchange(
     http_request = raw_request(endpoint, request.method, path, headers, now=datetime.now(UTC))
     watcher = asyncio.create_task(_watch(upload, receive, asyncio.current_task()))
     try:
-        upstream = await upload.send(client, http_request, has_body=_has_body(request.headers))
+        upstream = await upload.send(client, http_request, has_body=request.has_body)
         try:
-            return await _pass_back(upstream, endpoint, response, timeout)
+            return await _pass_back(upstream, endpoint, response, timeout, check)
         finally:
             upstream.close()
     except BodyError as error:
@@ -123,10 +150,6 @@ async def _watch(upload: _Upload, receive: Receive, running: asyncio.Task[Any] |
         pass
     if running is not None:
         running.cancel()
-
-
-def _has_body(headers: Sequence[tuple[str, str]]) -> bool:
-    return any(name == "transfer-encoding" or (name == "content-length" and value != "0") for name, value in headers)
 
 
 class _Upload:
@@ -166,7 +189,9 @@ class _Upload:
             raise
 
 
-async def _pass_back(upstream: HttpResponse, endpoint: Endpoint, response: Response, timeout: float) -> Usage | None:
+async def _pass_back(
+    upstream: HttpResponse, endpoint: Endpoint, response: Response, timeout: float, check: Check | None
+) -> Usage | None:
     headers = response_headers(upstream.header_items)
     if upstream.status >= _ERROR_STATUS:
         data = await _read_error(upstream, endpoint, timeout)
@@ -175,6 +200,8 @@ async def _pass_back(upstream: HttpResponse, endpoint: Endpoint, response: Respo
         await response.end(data)
         response.record.error = f"{endpoint.provider} answered with {upstream.status}"
         return None
+    if check is not None:
+        return await _pass_checked(upstream, headers, response, timeout, check)
     await response.start_items(upstream.status, headers)
     tail = b""
     while data := await _read(upstream, timeout):
@@ -182,6 +209,28 @@ async def _pass_back(upstream: HttpResponse, endpoint: Endpoint, response: Respo
         tail = (tail + data)[-_TAIL:]
     await response.end()
     response.record.model = find_model(tail)
+    return find_usage(tail)
+
+
+async def _pass_checked(
+    upstream: HttpResponse, headers: Headers, response: Response, timeout: float, check: Check
+) -> Usage | None:
+    """Send a whole response as it is after the check."""
+    data = bytearray()
+    while part := await _read(upstream, timeout):
+        data += part
+        if len(data) > _MAX_CHECKED:
+            raise TransportError("invalid", f"the response has more than {_MAX_CHECKED:,} bytes")
+    tail = bytes(data[-_TAIL:])
+    response.record.model = find_model(tail)
+    checked = await check(bytes(data))
+    if isinstance(checked, Denied):
+        response.denied = checked
+        await response.send_denial(checked)
+    else:
+        kept = [(name, value) for name, value in headers if name != "content-length"]
+        await response.start_items(upstream.status, [*kept, ("content-length", str(len(checked)))])
+        await response.end(checked)
     return find_usage(tail)
 
 
@@ -230,10 +279,8 @@ def find_usage(tail: bytes) -> Usage | None:
     if isinstance(read, int) or isinstance(written, int):
         # Anthropic's input is without the cached tokens.
         reads, writes = _number(fields, ("cache_read_input_tokens",)), _number(fields, ("cache_creation_input_tokens",))
-        kinds = fields.get("cache_creation")
-        hour = 0
-        if isinstance(kinds, dict):
-            hour = _number(cast("dict[str, Any]", kinds), ("ephemeral_1h_input_tokens",))
+        kinds = object_or_none(fields.get("cache_creation")) or {}
+        hour = _number(kinds, ("ephemeral_1h_input_tokens",))
         return Usage(_number(fields, _INPUT) + reads + writes, _number(fields, _OUTPUT), reads, writes, 0, hour)
     usage = Usage(_number(fields, _INPUT), _number(fields, _OUTPUT), _number(cached, ("cached_tokens",)))
     return usage if usage.input or usage.output else None
