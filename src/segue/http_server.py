@@ -153,6 +153,7 @@ class _Connection(_HttpProtocol):
         self._transport = JoiningTransport(transport, self.loop)
         super().connection_made(cast("asyncio.Transport", self._transport))
         if len(self.connections) > self.http_server.limits.connections or self.http_server.should_exit:
+            self.http_server.on_refusal(0, "there are too many connections")
             transport.abort()
         else:
             self._limit_time("head")
@@ -254,6 +255,7 @@ class _Connection(_HttpProtocol):
         if has_response:
             self.transport.close()
             return
+        self.http_server.on_refusal(status, reason)
         text = f"{reason}\n".encode("ascii", "backslashreplace")
         head = (
             f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
@@ -281,7 +283,11 @@ def find_parser() -> type[Any]:
 
 
 class HttpServer(uvicorn.Server):
-    """Serves an ASGI application on a socket. It is stopped by a signal, or by `stop` in any thread."""
+    """Serves an ASGI application on a socket. It is stopped by a signal, or by `stop` in any thread.
+
+    `on_refusal` is called with the status and the reason of each request that the application does not get; the status
+    is 0 for a connection that is closed at once.
+    """
 
     def __init__(
         self,
@@ -292,8 +298,10 @@ class HttpServer(uvicorn.Server):
         certificate: Path | None = None,
         private_key: Path | None = None,
         drain_seconds: float = 0.0,
+        on_refusal: Callable[[int, str], None] = lambda _status, _reason: None,
     ) -> None:
         self.limits = limits
+        self.on_refusal = on_refusal
         self._drain_seconds = drain_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = asyncio.Event()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from segue.gateway.request_log import RequestRecord
 from tests.gateway.harness import Running, model_of
 from tests.gateway.test_budgets import gateway_with_budget, wait_until_settled
 from tests.gateway.test_gateway import CHAT, get, post
-from tests.gateway.test_hostile_clients import wait_until
+from tests.gateway.test_hostile_clients import connecting, wait_until
 
 KEY = {"x-api-key": "key-ada"}
 
@@ -79,3 +80,85 @@ def test_board_has_only_metrics_that_exist() -> None:
     known |= {f"{name}_bucket" for name, (kind, _) in HELP.items() if kind == "histogram"}
     assert named <= known
     assert len(board["panels"]) == 12
+
+
+HEAD = "POST {path} HTTP/1.1\r\nhost: {host}\r\n{more}\r\n"
+REJECTED = {
+    "request line": (b"GET\r\n\r\n", 400, "http"),
+    "no host": (b"GET / HTTP/1.1\r\n\r\n", 400, "http"),
+    "two lengths": (HEAD.format(path="/", host="x", more="content-length: 1\r\n" * 2).encode(), 400, "http"),
+    "version": (b"GET / HTTP/3.0\r\nhost: localhost\r\n\r\n", 505, "http"),
+    "method": (b"GETT / HTTP/1.1\r\nhost: localhost\r\n\r\n", 501, "http"),
+    "large head": (
+        HEAD.format(path="/", host="localhost", more=f"a: {'b' * 70_000}\r\n").encode(),
+        431,
+        "head-too-large",
+    ),
+    "host": (HEAD.format(path="/v1/messages", host="evil.example", more="").encode(), 421, "host"),
+    "origin": (
+        HEAD.format(path="/v1/messages", host="localhost", more="origin: http://evil\r\n").encode(),
+        403,
+        "origin",
+    ),
+    "path": (HEAD.format(path=f"/{'a' * 3000}", host="localhost", more="").encode(), 414, "path"),
+    "large body": (
+        HEAD.format(
+            path="/v1/messages", host="localhost", more="x-api-key: key-ada\r\ncontent-length: 99999999\r\n"
+        ).encode(),
+        413,
+        "too-large",
+    ),
+    "encoding": (
+        HEAD.format(
+            path="/v1/messages",
+            host="localhost",
+            more="x-api-key: key-ada\r\ncontent-encoding: br\r\ncontent-length: 1\r\n",
+        ).encode()
+        + b"x",
+        415,
+        "invalid",
+    ),
+    "websocket": (
+        HEAD.format(
+            path="/v1/responses", host="localhost", more="upgrade: websocket\r\nconnection: upgrade\r\n"
+        ).encode(),
+        426,
+        "websocket",
+    ),
+    "key": (
+        HEAD.format(path="/v1/messages", host="localhost", more="x-api-key: other\r\n").encode(),
+        401,
+        "client-key",
+    ),
+    "unknown path": (
+        HEAD.format(path="/v9", host="localhost", more="x-api-key: key-ada\r\n").encode(),
+        404,
+        "unknown-path",
+    ),
+    "not JSON": (
+        HEAD.format(path="/v1/messages", host="localhost", more="x-api-key: key-ada\r\ncontent-length: 1\r\n").encode()
+        + b"x",
+        400,
+        "invalid",
+    ),
+}
+
+
+def test_every_rejected_request_is_counted_and_logged_with_its_reason(tmp_path: Path) -> None:
+    with gateway_with_budget(tmp_path, "5000/day") as gateway:
+        for sent, status, _ in REJECTED.values():
+            with connecting(gateway) as connection:
+                connection.sendall(sent)
+                assert connection.recv(1000).split(b" ")[1] == str(status).encode()
+        wait_until(lambda: gateway.log.count("\n") >= len(REJECTED))
+        metrics = scrape(gateway)
+        counted = Counter[tuple[str, str]]()
+        for labels, value in metrics["segue_requests_total"].items():
+            counted["status", dict(labels)["status"]] += int(value)
+        for labels, value in metrics["segue_rejected_total"].items():
+            counted["reason", dict(labels)["reason"]] += int(value)
+        expected = Counter[tuple[str, str]]()
+        for _, status, reason in REJECTED.values():
+            expected.update([("status", str(status)), ("reason", reason)])
+        assert counted == expected
+        assert "; - -; 431; 0.00 s; the request line and headers have more than" in gateway.log

@@ -49,6 +49,8 @@ _DRAIN_SECONDS = 1.0
 _MAX_CONTROL_BODY = 64 * 2**10
 _MAX_LOGGED_PATH = 300
 _MAX_PATH = 2000
+# The reasons of what the HTTP server refuses, by status; 0 is a connection that is closed at once.
+_REFUSALS = {0: "connections", 408: "timeout", 413: "too-large", 431: "head-too-large"}
 _REQUEST_ID = re.compile("[A-Za-z0-9._:/+=@-]{1,128}")
 _TRACE = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -120,11 +122,19 @@ class Gateway:
         finally:
             self._metrics.active -= 1
             record.seconds = time.monotonic() - response.began
-            if record.api or record.reason:
-                self._metrics.add_request(record)
-                self._metrics.add_findings(record.findings)
             if response.is_logged:
-                self._log.write(record)
+                self._write(record)
+
+    def _write(self, record: RequestRecord) -> None:
+        self._metrics.add_request(record)
+        self._metrics.add_findings(record.findings)
+        self._log.write(record)
+
+    def add_refusal(self, status: int, message: str) -> None:
+        """Record a request that the HTTP server did not pass on, because it is not valid, too large or too slow."""
+        record = RequestRecord(_find_request_id({}), "-", "-", status=status, error=message)
+        record.reason = _REFUSALS.get(status, "http")
+        self._write(record)
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, response: Response) -> None:
         self._refresh()

@@ -368,6 +368,7 @@ class GatewayServer:
             certificate=settings.certificate_file,
             private_key=settings.private_key_file,
             drain_seconds=_DRAIN_SECONDS,
+            on_refusal=self.app.add_refusal,
         )
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
