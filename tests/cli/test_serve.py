@@ -18,6 +18,7 @@ from tests.cli.gateway_process import HELLO, PATIENCE, record_files, serving, st
 from tests.cli.process import is_one_line_error
 from tests.cli.project import KEY, Project
 from tests.cli.test_route import make_certificate
+from tests.gateway.upstreams import running_upstream
 
 ROUTE = '[[gateway.routes]]\nmodel = "named"\ntargets = ["{}"]\n'
 PROVIDER = '[providers.{}]\napi = "{}"\nbase_url = "{}"\nkey_variable = "TEST_KEY"\n'
@@ -95,6 +96,34 @@ def test_sighup_and_reload_load_the_configuration_again(project: Project) -> Non
             assert project.run("route", "--reload").code == 0
             assert gateway.post({**HELLO, "model": "named"}).status_code == 200
             assert len(one.requests) == 2
+
+
+def test_reload_uses_a_changed_setting_or_names_it(project: Project) -> None:
+    with start("anthropic") as emulator, running_upstream(lambda handler: handler.reply(b"{}", 500)) as hook:
+        own = PROVIDER.format("up", "anthropic", emulator.base_url)
+        project.write_user_config(own)
+        two = {**HELLO, "messages": HELLO["messages"] * 2}
+        with serving(project, "-m", "up/claude-sonnet-5") as gateway:
+            path, headers = f"{gateway.url}/v1/chat/completions", {"host": "llm.example"}
+            assert httpx2.post(path, json=HELLO, headers=headers, timeout=PATIENCE).status_code == 421
+            assert gateway.post(two).status_code == 200
+            changed = '[gateway]\nallowed_hosts = ["llm.example"]\nmax_messages = 1\nmemory_mb = 100\nport = 9\n'
+            project.write_user_config(own + changed)
+            reloaded = project.run("route", "--reload")
+            # The port is that of the command line.
+            assert reloaded.out.decode().splitlines()[-1] == "  changed, but used after a restart only: memory_mb"
+            gateway.wait_for_line("used after a restart only: memory_mb")
+            assert httpx2.post(path, json=HELLO, headers=headers, timeout=PATIENCE).status_code == 200
+            assert gateway.post(two).status_code == 413
+            project.write_user_config(f'{own}[[gateway.hooks]]\nurl = "{hook.url}"\non = "request"\n')
+            reloaded = project.run("route", "--reload")
+            assert "restart" not in reloaded.out.decode()
+            assert gateway.post(HELLO).status_code == 503
+            project.write_user_config(f"{own}[gateway.groups.backend]\nbudgets = ['5/day']\n")
+            refused = project.run("route", "--reload")
+            assert is_one_line_error(refused)
+            assert "the group backend has a budget, which needs a store" in refused.err
+            assert gateway.post(HELLO).status_code == 503
 
 
 def test_reload_closes_no_connection(project: Project) -> None:

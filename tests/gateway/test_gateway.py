@@ -16,9 +16,13 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from msgspec.structs import replace
 
-from segue.gateway.client_keys import ClientKey, hash_key
+from segue.gateway.client_keys import ClientKey, GroupSettings, hash_key
+from segue.gateway.hooks import HookSettings
+from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
+from segue.gateway.settings import AT_START, GatewaySettings
 from tests.gateway.harness import Running, model_of, running_gateway
 
 HELLO = "\n---\n".join(["say Hi there."] * 40)
@@ -270,3 +274,50 @@ def test_other_addresses_need_keys_and_tls(settings: dict[str, Any], message: st
 
     with pytest.raises(InputError, match=message), running_gateway({"anthropic": HELLO}, **settings):
         pass
+
+
+# A valid value of each setting that is not its default.
+CHANGED: dict[str, Any] = {
+    "host": "127.0.0.2",
+    "port": 9,
+    "allowed_hosts": ("llm.example",),
+    "allowed_origins": ("https://ui.example",),
+    "certificate": "/c",
+    "private_key": "/k",
+    "behind_proxy": True,
+    "timeout": 3.0,
+    "first_byte": 4.0,
+    "usage": "/u",
+    "memory_mb": 5.0,
+    "pending_mb": 6.0,
+    "large_mb": 7.0,
+    "max_messages": 8,
+    "max_calls": 9,
+    "store": "/s",
+    "store_mb": 10.0,
+    "store_days": 11.0,
+    "compaction_memory": False,
+    "compaction_mb": 12.0,
+    "workers": 13,
+    "routes": (RouteSettings("x", ("test-anthropic/y",)),),
+    "passthrough": (PassthroughSettings("/x", "test-anthropic"),),
+    "hooks": (HookSettings("http://127.0.0.1:9", "reply"),),
+    "groups": {"backend": GroupSettings(concurrent=1)},
+    "unknown_price": 14.0,
+    "budget_webhook": "http://127.0.0.1:9",
+}
+
+
+def test_reload_replaces_every_setting_but_those_of_the_start() -> None:
+    assert set(CHANGED) == {*GatewaySettings.__struct_fields__}
+    with running_gateway({"anthropic": HELLO}) as gateway:
+        server, loaded = gateway.server, gateway.server._context.load_routes()
+        before, changed = server._settings, GatewaySettings(**CHANGED)
+        server._context = replace(server._context, load_routes=lambda: replace(loaded, settings=changed))
+        server.reload()
+        for name in GatewaySettings.__struct_fields__:
+            expected = getattr(before if name in AT_START else changed, name)
+            assert getattr(server._settings, name) == expected, name
+        assert get(gateway, "/readyz").json()["needs_restart"] == sorted(AT_START)
+        assert server._bridge._settings.first_byte == 4
+        assert (server._passthrough.timeout, server._spending.unknown_price) == (3, 14)

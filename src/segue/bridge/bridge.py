@@ -57,6 +57,13 @@ class Bridge:
             router, keys, now, random, pauses, has_store, max_age, limits, first_byte, compaction_limit
         )
 
+    def configure(self, *, body_limits: BodyLimits, first_byte: float, compaction_limit: int) -> None:
+        """Change the settings of relays that are opened from now on."""
+        self._body_limits = body_limits
+        self._settings = msgspec.structs.replace(
+            self._settings, first_byte=first_byte, compaction_limit=compaction_limit
+        )
+
     def open(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, client: str = "") -> Relay:
         """Return the relay of a caller's request. `path` may have a query; `client` identifies the caller.
 

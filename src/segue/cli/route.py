@@ -28,7 +28,7 @@ _THIS_MACHINE = "localhost"
 
 @options.command("route", json_help="Print the gateway's answer as JSON.")
 @click.argument("models", nargs=-1, metavar="[MODEL…]")
-@click.option("--reload", "reloads", is_flag=True, help="Load the routes of the configuration again.")
+@click.option("--reload", "reloads", is_flag=True, help="Load the configuration again.")
 @click.option("--reset", is_flag=True, help="Use the gateway's own routes again.")
 @click.option("--url", metavar="URL", help="The gateway (default: the one that was started last).")
 def command(*, models: tuple[str, ...], reloads: bool, reset: bool, url: str | None, as_json: bool) -> None:
@@ -63,7 +63,9 @@ def _format(url: str, answer: Mapping[str, Any]) -> str:
     others = [name for name in answer.get("models", ()) if name not in in_force]
     text = f"{url}: {', '.join(in_force) or 'its own routes'}\n"
     text += f"  also served: {', '.join(others)}\n" if others else ""
-    return f"{text}  in the conversation answered last, {answer['switch']}\n" if answer.get("switch") else text
+    text += f"  in the conversation answered last, {answer['switch']}\n" if answer.get("switch") else ""
+    unused: Sequence[str] = answer.get("needs_restart", ())
+    return f"{text}  changed, but used after a restart only: {', '.join(unused)}\n" if unused else text
 
 
 def _find(url: str | None) -> tuple[GatewayRecord, http.client.HTTPConnection]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from segue.gateway.passthrough_routes import PassthroughSettings
     from segue.gateway.routes import RouteSettings
     from segue.gateway.server import GatewayServer
-    from segue.gateway.settings import GatewayRoutes
+    from segue.gateway.settings import GatewayRoutes, GatewaySettings
 
 _EMULATED = "the models are emulated: their replies are not those of real models"
 
@@ -74,12 +74,13 @@ def command(
 
     handoff = read_handoff() if is_worker else None
     settings, loaded = load_settings(trusting=trusting)
-    routes = _Routes(models, loaded, emulated=emulated, trusting=trusting)
+    given = {"host": host, "port": port, "usage": usage, "store": store, "workers": workers}
+    given = {name: value for name, value in given.items() if value is not None}
+    routes = _Routes(models, loaded, given, emulated=emulated, trusting=trusting)
     if loaded.untrusted_file is not None and handoff is None:
         streams.print_message(loaded.untrusted_file.describe_ignored())
     note = None if not routes.is_emulated else _EMULATED if emulated else EMULATED_NOTE
-    given = {"host": host, "port": port, "usage": usage, "store": store, "workers": workers}
-    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
+    settings = replace(settings, **given)
     context = GatewayContext(
         routes.resolver.resolve,
         routes.load,
@@ -102,13 +103,19 @@ def command(
 
 
 class _Routes:
-    """Loads the routes of a gateway: at the start, and again at each reload. `models` are those of the command line."""
+    """Loads the routes of a gateway: at the start, and again at each reload.
 
-    def __init__(self, models: Sequence[str], loaded: Config, *, emulated: bool, trusting: bool) -> None:
+    `models` and the settings `given` are those of the command line.
+    """
+
+    def __init__(
+        self, models: Sequence[str], loaded: Config, given: Mapping[str, Any], *, emulated: bool, trusting: bool
+    ) -> None:
         from segue.cli.model_choice import choose_models
         from segue.cli.providers import Providers
 
         self._models = models
+        self._given = given
         self._emulated = emulated
         self._trusting = trusting
         self._check_trust(loaded)
@@ -140,6 +147,7 @@ class _Routes:
             passthrough=settings.passthrough,
             clients=load_client_keys(),
             groups=settings.groups,
+            settings=replace(settings, **self._given),
         )
 
     def _check_trust(self, loaded: Config) -> None:
@@ -194,6 +202,7 @@ def load_routes(
     passthrough: Sequence[PassthroughSettings] = (),
     clients: Sequence[ClientKey] = (),
     groups: Mapping[str, GroupSettings] | None = None,
+    settings: GatewaySettings | None = None,
 ) -> GatewayRoutes:
     """Return the routes of a gateway. With `needs_key`, one of the default models must have a key."""
     from segue.cli.model_choice import require_key
@@ -209,6 +218,7 @@ def load_routes(
         aliases=resolver.aliases,
         clients=tuple(clients),
         groups=groups or {},
+        settings=settings,
         cost=resolver.cost,
         switch_cost_above=resolver.switch_cost_above,
         resolve=resolver.resolve,

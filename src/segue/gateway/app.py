@@ -58,6 +58,7 @@ _TRACE = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 class Gateway:
     """An ASGI application for all APIs. `shell` has the connections to providers and the store.
 
+    `host_check` and `hooks` can be replaced while it runs.
     `refresh` is called before each request: it applies changes of other processes.
     """
 
@@ -82,7 +83,7 @@ class Gateway:
     ) -> None:
         self._bridge = bridge
         self._shell = shell
-        self._host_check = host_check
+        self.host_check = host_check
         self._clients = clients
         self._control = control
         self._passthrough = passthrough
@@ -90,7 +91,7 @@ class Gateway:
         self._metrics = metrics
         self._spending = spending
         self._conversations = conversations
-        self._hooks = hooks
+        self.hooks = hooks
         self._log = log
         self._bodies = bodies
         self._memory = memory
@@ -140,7 +141,7 @@ class Gateway:
         self._refresh()
         path = _raw_path(scope)
         query: str = scope["query_string"].decode("latin-1")
-        refusal = self._host_check.check(headers)
+        refusal = self.host_check.check(headers)
         if refusal is not None and (probe := self._control.answer_probe(scope["method"], path, headers)) is not None:
             await response.send_local(probe)
             return
@@ -210,8 +211,8 @@ class Gateway:
                 started = time.monotonic()
                 body = await read_body(receive, headers, share, min(_MAX_BODY, self._memory.limit))
                 response.waited += time.monotonic() - started
-                if body and self._hooks.has("request"):
-                    checked = await self._hooks.run("request", self._describe(url, response), body)
+                if body and self.hooks.has("request"):
+                    checked = await self.hooks.run("request", self._describe(url, response), body)
                     if isinstance(checked, Denied):
                         await response.send_denial(checked)
                         return
@@ -263,7 +264,7 @@ class Gateway:
             await response.send_error(403, f"the client key {admission.client} does not allow the route {route.name}")
         elif (why := find_path_error(request.path, request.query)) is not None:
             await response.send_error(400, why)
-        elif not (request.has_body and self._hooks.has("request")):
+        elif not (request.has_body and self.hooks.has("request")):
             await self._pass_paid(route, request, admission, receive, response)
         else:
             with self._memory.open() as share:
@@ -273,7 +274,7 @@ class Gateway:
                 except BodyError as error:
                     await response.send_error(error.status, str(error), retry_after=error.retry_after)
                     return
-                checked = await self._hooks.run("request", self._describe(request.path, response), body)
+                checked = await self.hooks.run("request", self._describe(request.path, response), body)
                 if isinstance(checked, Denied):
                     await response.send_denial(checked)
                     return
@@ -296,10 +297,10 @@ class Gateway:
             await response.send_denial(denial)
             return
         usage = cost = None
-        check = partial(self._hooks.run, "reply", self._describe(request.path, response))
+        check = partial(self.hooks.run, "reply", self._describe(request.path, response))
         try:
             usage = await self._passthrough.run(
-                route, request, receive, response, check if self._hooks.has("reply") else None
+                route, request, receive, response, check if self.hooks.has("reply") else None
             )
         finally:
             if usage is not None:
@@ -333,7 +334,7 @@ class Gateway:
         watcher = asyncio.create_task(_watch(relay, steps, receive, response, asyncio.current_task()))
         chunks = run_async_exchange(relay, shell, steps=steps)
         is_ended = False
-        held: list[bytes] | None = [] if isinstance(relay, ReplyRelay) and self._hooks.has("reply") else None
+        held: list[bytes] | None = [] if isinstance(relay, ReplyRelay) and self.hooks.has("reply") else None
         response.is_held = held is not None
         head: Respond | None = None
         try:
@@ -364,7 +365,7 @@ class Gateway:
 
     async def _send_checked(self, head: Respond, data: bytes, response: Response) -> None:
         """Send a reply that hooks have seen."""
-        checked = await self._hooks.run("reply", self._describe("", response), data)
+        checked = await self.hooks.run("reply", self._describe("", response), data)
         if isinstance(checked, Denied):
             response.denied = checked
             await response.send_denial(checked)

@@ -74,7 +74,7 @@ class Passthrough:
     def __init__(self, open_client: Callable[[], HttpClient], timeout: float) -> None:
         self._routes: tuple[PassthroughRoute, ...] = ()
         self._open_client = open_client
-        self._timeout = timeout
+        self.timeout = timeout
 
     def replace(self, routes: tuple[PassthroughRoute, ...]) -> None:
         self._routes = routes
@@ -101,7 +101,7 @@ class Passthrough:
         check: Check | None,
     ) -> Usage | None:
         """Answer a request of a passthrough route, and return the usage of its response."""
-        return await _run_exchange(route, request, self._open_client(), receive, response, self._timeout, check)
+        return await _run_exchange(route, request, self._open_client(), receive, response, self.timeout, check)
 
 
 async def _run_exchange(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from segue._switch_cost import SwitchCost
 from segue.bridge.body_limits import BodyLimits
@@ -50,7 +51,7 @@ from segue.gateway.passthrough import Passthrough
 from segue.gateway.passthrough_routes import build_routes
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteTable
-from segue.gateway.settings import GatewayContext, GatewayRoutes, GatewaySettings
+from segue.gateway.settings import AT_START, GatewayContext, GatewayRoutes, GatewaySettings
 from segue.gateway.shared_entries import SharedEntries, open_entries
 from segue.gateway.shared_limits import SharedLimits, crosses_alert, describe_budget
 from segue.gateway.shared_metrics import SharedMetrics
@@ -81,6 +82,8 @@ class GatewayServer:
         self._settings = settings
         self._context = context
         self._handoff = handoff
+        self._unused: list[str] = []
+        """The settings that were changed since the start, but are used after a restart only."""
         loaded = context.load_routes()
         settings.validate(loaded.clients, is_emulated=context.is_emulated)
         self._log = RequestLog(as_json=context.log_json, usage_file=settings.usage_file, output=context.log_output)
@@ -121,7 +124,21 @@ class GatewayServer:
             context.client_file, context.load_clients, self._clients, self._log.write_message
         )
         self._memory = BodyMemory(settings.pending_size)
+        self._bridge = self._build_bridge()
         self.app = self._build_app()
+        self._use(settings)
+
+    def _use(self, settings: GatewaySettings) -> None:
+        """Use these settings for new requests."""
+        self._settings = settings
+        self._passthrough.timeout, self._spending.unknown_price = settings.timeout, settings.unknown_price
+        self._bridge.configure(
+            body_limits=BodyLimits(settings.max_messages, settings.max_calls),
+            first_byte=settings.first_byte,
+            compaction_limit=settings.compaction_size,
+        )
+        self.app.host_check = HostCheck(hosts=settings.allowed_hosts, origins=settings.allowed_origins)
+        self.app.hooks = Hooks(settings.hooks, self._open_client, self._log.write_message)
 
     def _open_entries(self) -> SharedEntries | None:
         """Return the shared entries; raise if the store can't be used, except in a worker, which may be a new one."""
@@ -140,22 +157,20 @@ class GatewayServer:
                 raise
         return entries
 
-    def _build_app(self) -> Gateway:
-        settings = self._settings
-        bridge = Bridge(
+    def _build_bridge(self) -> Bridge:
+        return Bridge(
             Router(self._find_route, self._list_models),
             keys=self._context.keys,
             now=lambda: datetime.now(UTC),
             random=secrets.token_bytes,
-            body_limits=BodyLimits(settings.max_messages, settings.max_calls),
             pauses=self._pauses,
-            first_byte=settings.first_byte,
-            compaction_limit=settings.compaction_size,
         )
+
+    def _build_app(self) -> Gateway:
         return Gateway(
-            bridge,
+            self._bridge,
             self._open_shell,
-            host_check=HostCheck(hosts=settings.allowed_hosts, origins=settings.allowed_origins),
+            host_check=HostCheck(),
             clients=self._clients,
             control=ControlApi(
                 self.token,
@@ -171,7 +186,7 @@ class GatewayServer:
             metrics=self._metrics,
             spending=self._spending,
             conversations=self._conversations,
-            hooks=Hooks(settings.hooks, self._open_client, self._log.write_message),
+            hooks=Hooks((), self._open_client, self._log.write_message),
             log=self._log,
             memory=self._memory,
             conversions=self._conversions,
@@ -265,9 +280,16 @@ class GatewayServer:
                 self._shared.close()
 
     def reload(self) -> None:
-        """Load routes and client keys again; raise `InputError` and keep the old ones if they are not valid."""
+        """Load settings and client keys again; raise `InputError` and keep the old ones if they are not valid."""
         loaded = self._context.load_routes()
+        settings = loaded.settings or self._settings
+        settings.validate(loaded.clients, is_emulated=self._context.is_emulated)
         self._configure(loaded)
+        at_start = {name: getattr(self._settings, name) for name in AT_START}
+        self._unused = sorted(name for name, value in at_start.items() if getattr(settings, name) != value)
+        self._use(replace(settings, **at_start))
+        if self._unused:
+            self._log.write_message(f"changed, but used after a restart only: {', '.join(self._unused)}")
         self._clients.groups = loaded.groups
         self._client_file.replace(loaded.clients, is_reload=True)
         for problem in self.problems:
@@ -306,6 +328,7 @@ class GatewayServer:
             "models": [entry.name for entry in self.table.list_models()],
             "in_force": self.table.in_force,
             "targets": targets,
+            **({"needs_restart": self._unused} if self._unused else {}),
             **store,
         }
 

@@ -29,6 +29,11 @@ from segue.http_server import HttpLimits
 from segue.private_files import read_private
 
 _MB = 2**20
+AT_START = frozenset(
+    {"host", "port", "certificate", "private_key", "behind_proxy", "usage", "workers", "memory_mb", "pending_mb"}
+    | {"large_mb", "store", "store_mb", "store_days"}
+)
+"""The settings that a reload does not change."""
 Megabytes: TypeAlias = Annotated[float, Meta(gt=0)]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
@@ -183,7 +188,7 @@ def _find_file(name: str | None, setting: str) -> Path | None:
 
 
 class GatewayRoutes(Struct, frozen=True):
-    """The part of the settings that a reload replaces."""
+    """What a reload replaces. `settings` are those of the configuration now; None: those of the start stay in use."""
 
     routes: tuple[RouteSettings, ...] = ()
     default: tuple[str, ...] = ()
@@ -192,6 +197,7 @@ class GatewayRoutes(Struct, frozen=True):
     clients: tuple[ClientKey, ...] = ()
     passthrough: tuple[PassthroughSettings, ...] = ()
     groups: Mapping[str, GroupSettings] = {}
+    settings: GatewaySettings | None = None
     buffer_tool_calls: bool = False
     cost: CostLookup = lambda _provider, _model, _usage: None
     switch_cost_above: int = SHOWN_ABOVE

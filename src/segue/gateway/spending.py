@@ -36,13 +36,13 @@ class Spending:
 
     def __init__(self, cost: CostLookup, unknown_price: float | None = None) -> None:
         self.cost = cost
-        self._unknown_price = unknown_price
+        self.unknown_price = unknown_price
 
     def find_cost(self, provider: str, model: str, usage: Usage) -> int | None:
         """Return the cost in billionths of a dollar; None if no price is known."""
         dollars = self.cost(provider, model, usage)
-        if dollars is None and self._unknown_price is not None:
-            dollars = (usage.input + usage.output) * self._unknown_price / 1_000_000
+        if dollars is None and self.unknown_price is not None:
+            dollars = (usage.input + usage.output) * self.unknown_price / 1_000_000
         return None if dollars is None else round(dollars * NANO)
 
     def bound(self, endpoint: Endpoint, body: bytes, cached: int) -> int | None:
