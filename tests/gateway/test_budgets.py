@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ import pytest
 from segue.bridge.bounds import bound_input, bound_output, bound_written, estimate_input
 from segue.canonical.request import Usage
 from segue.cli.gateway_settings import load_settings
+from segue.emulator import start
 from segue.errors import InputError, StoreError
 from segue.gateway.budgets import NANO, BudgetLine, BudgetState, open_lines, parse_budget
 from segue.gateway.client_keys import ClientKey, GroupSettings, Scope, hash_key
@@ -36,8 +39,10 @@ from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.shared_entries import SharedEntries, open_entries
 from segue.gateway.shared_limits import SharedLimits
 from segue.gateway.spending import Spending
+from segue.wire.registry import WIRES
 from tests.cli.process import is_one_line_error, run
 from tests.gateway.harness import Running, model_of, running_gateway
+from tests.gateway.processes import GatewayProcess, Home
 from tests.gateway.test_gateway import CHAT, SURFACES, get, post
 from tests.gateway.test_hostile_clients import wait_until
 from tests.gateway.upstreams import Handler, running_upstream
@@ -574,3 +579,97 @@ def test_parallel_requests_at_the_limit(tmp_path: Path) -> None:
             thread.join()
         row = wait_until_settled(gateway)["ada"]
         assert 20 < row["spent"] <= 40
+
+
+# ---------------------------------------------------------------------------------------------------------- processes
+
+WAITING = "\n---\n".join(["say One.\nwait 1000\nsay Two."] * 40)
+# Ten dollars a reply; the input costs nothing.
+TEN_DOLLARS = {**CHAT, "max_tokens": 10, "stream": True}
+
+
+@contextmanager
+def gateways_with_budget(where: str, workers: str, folder: Path) -> Generator[tuple[list[GatewayProcess], str]]:
+    """Run two gateways with one store, and a model whose output costs a dollar a token; `ada` has 35 dollars."""
+    with start("anthropic", script=WAITING, patience=1000) as emulator:
+        model = WIRES["anthropic"].default_model
+        home = Home(folder / "home", emulator, model)
+        prices = f'[prices."test/{model}"]\ninput = 0\noutput = 1_000_000\n'
+        home.config.write_text(home.config.read_text() + prices)
+        key = home.run("keys", "client", "add", "ada", "--budget", "35/total").stdout.strip()
+        with home.serve_several(2, "--store", where, "--workers", workers) as gateways:
+            yield gateways, key
+
+
+def read_budget(url: str, key: str) -> dict[str, Any]:
+    return httpx2.get(f"{url}/v1/key", headers={"x-api-key": key}, timeout=100).json()["budgets"][0]
+
+
+def test_no_process_admits_what_does_not_fit(place: str, tmp_path: Path) -> None:
+    with gateways_with_budget(place, "2", tmp_path) as (gateways, key), httpx2.Client(timeout=100) as client:
+        barrier, lock, statuses = threading.Barrier(12), threading.Lock(), list[int]()
+        is_over = threading.Event()
+
+        def send(url: str) -> None:
+            barrier.wait()
+            path, headers = f"{url}/v1/chat/completions", {"x-api-key": key}
+            with client.stream("POST", path, json=TEN_DOLLARS, headers=headers) as response:
+                with lock:
+                    statuses.append(response.status_code)
+                if response.status_code == 200:
+                    is_over.wait(100)
+
+        threads = [threading.Thread(target=send, args=(gateways[index % 2].url,)) for index in range(12)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(statuses) == 12)
+        assert sorted(statuses) == [200] * 3 + [429] * 9
+        assert read_budget(gateways[0].url, key)["reserved"] == 30
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_killed_process_leaves_its_reservation_until_its_lease_ends(place: str, workers: str, tmp_path: Path) -> None:
+    with gateways_with_budget(place, workers, tmp_path) as ((killed, other), key):
+        headers = {"x-api-key": key}
+        for whole in (False, True):
+            before = read_budget(other.url, key)["reserved"]
+            body = {**TEN_DOLLARS, "stream": not whole}
+            sending = threading.Thread(target=send_and_lose, args=(killed.url, body, headers))
+            sending.start()
+            wait_until(lambda before=before: read_budget(other.url, key)["reserved"] == before + 10)
+            if whole:
+                processes = killed.workers() if workers == "2" else [killed.process.pid]
+                for number in processes:
+                    os.kill(number, signal.SIGKILL)
+        found = read_budget(other.url, key)
+        assert (found["spent"], found["reserved"], found["remaining"]) == (0, 20, 15)
+        end_leases(place)
+        found = read_budget(other.url, key)
+        assert (found["spent"], found["reserved"], found["remaining"]) == (20, 0, 15)
+        if workers == "2":
+            # The others took their place.
+            wait_until(lambda: httpx2.get(f"{killed.url}/healthz", timeout=100).status_code == 200)
+            assert read_budget(killed.url, key)["spent"] == 20
+
+
+def send_and_lose(url: str, body: dict[str, Any], headers: dict[str, str]) -> None:
+    with (
+        suppress(httpx2.HTTPError),
+        httpx2.stream("POST", f"{url}/v1/chat/completions", json=body, headers=headers, timeout=100) as response,
+    ):
+        for _ in response.iter_bytes():
+            pass
+
+
+def end_leases(place: str) -> None:
+    """Let the leases end of requests whose process was killed: as after half a minute."""
+    if place.startswith("postgresql"):
+        with psycopg.connect(place, autocommit=True) as server:
+            server.execute("UPDATE segue_gateway.uses SET lease = 1")
+    else:
+        with closing(sqlite3.connect(place)) as file:
+            file.execute("UPDATE uses SET lease = 1")
+            file.commit()
