@@ -306,9 +306,11 @@ class LeaseError(StoreError):
     ) -> None:
         state = "is no longer leased"
         if owner is not None:
+            parts = owner.split(":")
+            process = f"{parts[1]} on {parts[0]}" if len(parts) == 4 else owner
             state = (
-                f"has been held by {owner!r} since {since}; its lease ends at {until} unless renewed: try again then, "
-                "or continue in a copy (--fork)"
+                f"is open in another process ({process}), at least until {until}: try again then, or continue in a "
+                "copy (--fork, in a chat /fork)"
             )
         super().__init__(f"conversation {conversation!r} {state}", cause="leased", retryable=owner is not None)
         self.conversation = conversation

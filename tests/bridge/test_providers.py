@@ -274,6 +274,14 @@ def test_known_provider_is_configurable_by_any_name() -> None:
             "key_variable",
         ),
         ({"base_url": "https://x", "headers": {"x": "a\r\nb: c"}}, "providers.x.headers.'x'", "one line"),
+        *(
+            (
+                {"base_url": "https://x", "key_variable": key},
+                "providers.x.key_variable",
+                "name of an environment variable",
+            )
+            for key in (KEY, ["MY_KEY", KEY], f"Bearer {KEY}", "AIzaSyD0123456789abcdefghijklmnopqrstuv", "")
+        ),
         ("https://x", "providers.x", "expected a table"),
     ],
 )

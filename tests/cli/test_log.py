@@ -363,7 +363,7 @@ def test_temporary_failure_exits_75(store_cli: StoreCli):
         store.acquire(id, "somebody", 1000)
         ended = store_cli("compress", id, "--strategy", "dense", "--budget", "1")
     assert (ended.code, ended.is_one_line_error) == (75, True)
-    assert "held by 'somebody'" in ended.err
+    assert "open in another process (somebody)" in ended.err
 
 
 def test_store_location_comes_from_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

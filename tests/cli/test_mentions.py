@@ -32,6 +32,9 @@ def test_commands_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "there is no file missing.txt" in output
     assert "▤ notes.txt  1 line" in output
     assert "notes.txt says:\n\nbuy milk" in output
+    [chat] = project.run("log", "--json").json
+    assert chat["opening"] == "Read @notes.txt"
+    assert output.endswith(f"  to continue: segue chat --emulated -s {chat['id']}\n")
 
 
 def test_store_in_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:

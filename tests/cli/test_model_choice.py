@@ -199,3 +199,21 @@ def test_reload_does_not_change_between_emulated_and_real_models(project: Projec
         refused = project.run("route", "--reload")
         assert is_one_line_error(refused)
         assert "started with emulated models: start segue serve again" in refused.err
+
+
+@pytest.mark.parametrize("command", [("run", "hi"), ("chat",), ("serve", "--port", "0"), ("with", "pi", "--print")])
+@pytest.mark.parametrize("source", ["config.toml", "SEGUE_MODEL"])
+@pytest.mark.parametrize("model", ["nowhere/m", "some-model"])
+def test_a_configured_model_of_no_provider_is_an_error_that_names_its_place(
+    project: Project, command: tuple[str, ...], source: str, model: str
+) -> None:
+    variables = {"SEGUE_MODEL": model} if source == "SEGUE_MODEL" else {}
+    if not variables:
+        project.write_user_config(f'model = "{model}"\n')
+    ended = project.run(*command, **variables)
+    assert is_one_line_error(ended), ended
+    assert f"{source}: model: " in ended.err
+    doctor = project.run("doctor", **variables)
+    assert doctor.code == 1
+    assert f"{source}: model: " in doctor.out.decode()
+    assert project.run("models", **variables).code == 0

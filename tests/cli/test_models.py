@@ -45,6 +45,16 @@ def test_models_are_listed_with_context_and_prices(project: Project):
     assert row["models"]["claude-sonnet-5"] == expected
 
 
+def test_configured_sizes_are_listed(project: Project):
+    project.write_user_config(
+        '[providers.lab]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["m", "n"]\n'
+        '[models."lab/m"]\ncontext = 32_768\n[models."kimi/kimi-k2.6"]\nmax_output = 1_000\n'
+    )
+    assert [line.split()[:2] for line in project.run("models", "lab").lines] == [["lab/m", "32,768"], ["lab/n"]]
+    [row] = project.run("models", "kimi-k2.6", "--json").json[:1]
+    assert (row["models"]["kimi-k2.6"]["context"], row["models"]["kimi-k2.6"]["max_output"]) == (262_144, 1_000)
+
+
 def test_part_of_a_name_lists_the_models_that_have_it(project: Project):
     lines = project.run("models", "k3").lines
     assert [line.split()[0] for line in lines] == ["moonshot/kimi-k3", "openrouter/moonshotai/kimi-k3"]

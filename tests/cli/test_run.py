@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -20,8 +20,10 @@ import pytest
 import segue.emulator
 import tests.runtime.mcp_odd_server
 from segue.cli import app
+from segue.cli.reporters import RunResult
 from segue.emulator import Emulator
 from segue.errors import InputError
+from segue.runtime.events import ExchangeOutcome
 from segue.runtime.tools import standard_names
 from segue.store.conversation import StoredConversation
 from segue.store.sqlite import SqliteStore
@@ -797,7 +799,7 @@ def test_leased_conversation_exits_75(project: Project, start_emulator):
         chat.rename("Mine")
         ended = project.run("run", *MODEL, "-q", "-c", "Second")
         assert is_one_line_error(ended, 75)
-        assert "held by" in ended.err
+        assert "open in another process" in ended.err
         chat.close()
         assert project.run("run", *MODEL, "-q", "-c", "Second").code == 0
 
@@ -951,3 +953,18 @@ def test_closed_stdout_is_reported_before_any_request(project: Project, start_em
     assert ended.returncode == 1
     assert b"stdout" in ended.stderr
     assert list(emulator.requests) == []
+
+
+def test_help_and_page_name_the_keys_and_outcomes_of_the_json_value(project: Project):
+    page = (Path(__file__).parents[2] / "docs" / "agent.md").read_text().split("For scripts there is `--json`")[1]
+    text, shell, outcomes = (
+        page.split("```")[2].split("`--jsonl`")[0],
+        page.split("```")[1],
+        re.findall(r"\((.+?)\)", page)[0],
+    )
+    listed = re.search(r"JSON value at the end: (.+?)\.", " ".join(project.run("run", "--help").out.decode().split()))
+    assert listed is not None
+    keys = {*listed[1].split(", "), *re.findall(r"[ ']\.(\w+)", shell)}
+    assert keys <= {*RunResult.__struct_fields__}
+    assert {*re.findall(r"`(\S+?)`", outcomes)} == {*get_args(ExchangeOutcome)}
+    assert {*re.findall(r"`(\w+)`", text.replace(outcomes, ""))} <= {*RunResult.__struct_fields__}

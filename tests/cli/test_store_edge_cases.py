@@ -234,7 +234,7 @@ def test_leased_conversation_is_not_deleted(store_cli: StoreCli):
         store.acquire(id, "somebody", 1000)
     ended = store_cli("log", "delete", free, id, "--yes")
     assert (ended.code, ended.is_one_line_error) == (75, True)
-    assert "held by 'somebody'" in ended.err
+    assert "open in another process (somebody)" in ended.err
     assert "try again" in ended.err
     assert len(store_cli("log", "--json").json) == 2
 

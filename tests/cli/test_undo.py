@@ -72,7 +72,8 @@ def test_files_of_the_last_exchange_are_restored(project: Project, start_emulato
     planned = project.run("undo", "--dry-run")
     assert sorted(planned.lines) == ["restore: gone.txt", "restore: made.txt", "restore: notes.txt"]
     ended = project.run("undo")
-    assert (ended.code, sorted(ended.lines), ended.err) == (0, ["gone.txt", "made.txt", "notes.txt"], "")
+    assert (ended.code, sorted(ended.lines)) == (0, ["gone.txt", "made.txt", "notes.txt"])
+    assert ended.err == "segue: 3 files restored; segue undo --redo reverts it\n"
     assert (project.folder / "gone.txt").read_text() == "precious"
     assert (project.folder / "notes.txt").read_text() == "first\n"
     assert not (project.folder / "made.txt").exists()
@@ -156,10 +157,11 @@ def test_undo_and_redo_in_a_chat(room: Room):
     assert (room.work / "a.txt").read_text() == "one"
     assert not (room.work / "new").exists()
     seat.enter("/redo")
-    seat.wait_for_text("/redo reverts it", "2 files restored", count=1)
+    seat.wait_for_text("/undo files reverts it", "2 files restored", count=1)
     seat.wait_for((room.work / "new" / "b.txt").exists)
     assert (room.work / "a.txt").read_text() == "two"
     seat.enter("/undo files")
+    seat.wait_for_text("/redo reverts it")
     seat.wait_for(lambda: not (room.work / "new").exists())
     seat.enter("third")
     seat.wait_for_text("Third.")

@@ -257,3 +257,17 @@ def test_bad_configuration_is_named(table, path):
     with pytest.raises(InputError) as error:
         parse_servers(table)
     assert error.value.path == path
+
+
+@pytest.mark.parametrize("module", ["mcp", "anyio", "httpx2"])
+def test_a_missing_module_of_the_extra_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str):
+    for name in [name for name in sys.modules if name.startswith(("segue.runtime.mcp_p", "segue.runtime.mcp_m"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    table = {"url": "http://127.0.0.1:9/mcp"} if module == "httpx2" else stdio()
+
+    async def connect() -> dict[str, str]:
+        async with running(tmp_path, {"trial": table}) as servers:
+            return servers.problems
+
+    assert asyncio.run(connect()) == {"trial": "MCP servers need the extra: pip install 'segue[mcp]'"}

@@ -7,6 +7,7 @@ file can set the name of the variable, but not the key.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, cast
@@ -22,6 +23,7 @@ from segue.bridge.secret import Secret
 from segue.canonical.request import Options
 from segue.errors import InputError, require_string
 from segue.models import is_same_model, parse_model
+from segue.redaction import redact
 from segue.specs.prices import find_context
 from segue.specs.providers import load_providers
 from segue.wire.anthropic.capabilities import capabilities_of
@@ -37,6 +39,7 @@ _PLACEHOLDER_KEY = Secret("local")
 _SETTINGS = frozenset(
     {"title", "api", "profile", "base_url", "key_variable", "tool_format", "model", "models", "headers"}
 )
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
 NO_MODEL = "-"
 """In the place of a model, in the endpoint of a request for a list of models."""
@@ -218,7 +221,11 @@ def _merge_settings(provider: Provider | None, name: str, row: dict[str, Any]) -
     if "api" in row and "profile" not in row:
         changes["profile"] = None
     if "key_variable" in row:
-        changes |= {"keys": _parse_names(row["key_variable"], f"{where}.key_variable"), "bearer": (), "signed": False}
+        changes |= {
+            "keys": _parse_variables(row["key_variable"], f"{where}.key_variable"),
+            "bearer": (),
+            "signed": False,
+        }
     if "model" in row:
         changes["default"] = row["model"]
     if "models" in row:
@@ -238,6 +245,14 @@ def _parse_names(value: object, path: str) -> tuple[str, ...]:
     for name in names:
         require_string(name, path)
     return tuple(cast("list[str]", names))
+
+
+def _parse_variables(value: object, path: str) -> tuple[str, ...]:
+    """Parse the names of environment variables. What is no such name may be a key, and is not repeated."""
+    names = _parse_names(value, path)
+    if not all(_VARIABLE.fullmatch(name) and redact(name) == name for name in names):
+        raise InputError("expected the name of an environment variable; an API key must not be in a file", path=path)
+    return names
 
 
 def _parse_headers(table: object, path: str) -> dict[str, str]:

@@ -132,4 +132,5 @@ def _resume_hint(chat: Chat) -> list[Row]:
     conversation_id = chat.agent.conversation_id
     if conversation_id is None or not chat.session.log.messages:
         return []
-    return [[("class:dim", f"  to continue: segue chat -s {conversation_id}")]]
+    emulated = " --emulated" if chat.agent.is_emulated else ""
+    return [[("class:dim", f"  to continue: segue chat{emulated} -s {conversation_id}")]]

@@ -197,7 +197,12 @@ class _DoctorChecks:
 
         if self._catalogue is None:
             return
-        choice = choose_models(self._catalogue, required=False)
+        try:
+            choice = choose_models(self._catalogue, required=False)
+        except SegueError as error:
+            self.results["model"] = {"models": (), "why": str(error)}
+            self._add_row("bad", "model", str(error))
+            return
         names, why = choice.names, choice.why
         if choice.is_emulated:
             names, why = (), "no API key is set and nothing is configured: emulated models are used"

@@ -13,6 +13,7 @@ from msgspec import Struct
 from segue.bridge import provider_errors
 from segue.bridge.providers import Endpoint
 from segue.cli.providers import Providers
+from segue.cli.streams import BadInputError
 from segue.errors import InputError
 
 EMULATED_NOTE = "no API key is set and nothing is configured: the models are emulated, and their replies are invented"
@@ -31,13 +32,17 @@ def choose_models(
 ) -> ModelChoice:
     """Return the models of the command line, else of the configuration, else of a provider that can be used.
 
-    If something is configured, but no model: raise `InputError`, or where none is `required` return no names.
+    If something is configured, but no model: raise `InputError`, or where none is `required` return no names. A
+    configured model of no known provider is an `InputError` that names its file or variable.
     """
     settings = known.config.settings
     rules = settings.rules if settings.strategy == "rules" else ()
     names = tuple(given) or settings.model_names or tuple(name for rule in rules for name in rule.model_names)
     if names and not emulated:
-        return ModelChoice(names, "" if given else known.config.model_source() if settings.model_names else "by rules")
+        source = "" if given else known.config.model_source() if settings.model_names else "by rules"
+        for name in () if given else settings.model_names:
+            _check_name(known, name, source)
+        return ModelChoice(names, source)
     if not emulated:
         if (first := known.first_with_key()) is not None:
             return ModelChoice((first.name,), f"{known.key_variable_of(known.by_name[first.provider])} is set")
@@ -57,6 +62,15 @@ def require_key(endpoints: Sequence[Endpoint]) -> None:
     """Raise `InputError` if the key of every model is missing."""
     if endpoints and all(endpoint.lacks_key for endpoint in endpoints):
         raise InputError(provider_errors.missing_key_error(endpoints[0]).message)
+
+
+def _check_name(known: Providers, name: str, source: str) -> None:
+    """Raise for a configured name of no model, with the file or the variable that it is in."""
+    try:
+        if known.lacks_default(name) is None:
+            known.endpoint(name)
+    except InputError as error:
+        raise BadInputError(f"{source}: {error}") from None
 
 
 def _find_problem(known: Providers) -> str | None:

@@ -62,7 +62,7 @@ def command(name: str | None, *, with_key: bool, online: bool, as_json: bool) ->
         streams.write(*(_format_models(row) for row in rows))
         if found is not None and not found.models:
             streams.print_message(f"segue models {found.name} --online lists the models that {found.name} has")
-    if choose_models(loaded, required=False).is_emulated:
+    if not loaded.config.settings.model_names and choose_models(loaded, required=False).is_emulated:
         streams.print_message("no API key is set and nothing is configured: emulated models are used")
 
 

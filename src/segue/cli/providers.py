@@ -36,6 +36,7 @@ class Providers:
             self.by_name: Mapping[str, Provider] = providers.catalogue(self._overrides)
         except InputError as error:
             raise loaded.locate_error(error) from None
+        self.by_name = {name: self._with_sizes(row) for name, row in self.by_name.items()}
 
     @cached_property
     def stored_keys(self) -> key_store.StoredKeys:
@@ -79,6 +80,15 @@ class Providers:
     @cached_property
     def _model_tables(self) -> Mapping[str, ModelOptions]:
         return {self._normalize(name): table for name, table in self.config.settings.model_tables.items()}
+
+    def _with_sizes(self, row: Provider) -> Provider:
+        """Return the provider with the configured sizes of its models."""
+        models = dict(row.models)
+        for name, model in row.models.items():
+            if (table := self._model_tables.get(f"{row.name}/{name}")) is not None:
+                sizes = {key: size for key in _SIZES if (size := getattr(table, key)) is not None}
+                models[name] = msgspec.structs.replace(model, **sizes)
+        return msgspec.structs.replace(row, models=models)
 
     @cached_property
     def _prices(self) -> Mapping[str, Price]:
@@ -153,6 +163,7 @@ class Providers:
         return price.cost(usage)
 
 
+_SIZES = ("context", "max_output")
 _SIGNING_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 

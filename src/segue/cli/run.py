@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 _ANSWERED, _FAILED, _RETRY, _SIGNALLED = 0, 1, 75, 128
 
 
-@options.command(
-    "run", json_help="Print one JSON value at the end: text, how (the outcome), model, conversation, usage, cost."
-)
+@options.command("run", json_help="Print one JSON value at the end: text, outcome, model, conversation, usage, cost.")
 @click.argument("prompt", nargs=-1, metavar="[PROMPT]")
 @options.agent_options
 @click.option("--jsonl", is_flag=True, help="Print every event as a JSON line, as it happens.")

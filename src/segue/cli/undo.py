@@ -59,6 +59,11 @@ def command(ctx: click.Context, id: str | None, *, redo: bool, dry_run: bool, ye
         for line, is_problem in format_undo(result):
             if is_problem:
                 streams.print_message(line)
+        if result.restored:
+            from segue.view.format import format_count
+
+            reverts = "segue undo" if redo else "segue undo --redo"
+            streams.print_message(f"{format_count(len(result.restored), 'file')} restored; {reverts} reverts it")
     ctx.exit(1 if result.kept or result.lost or result.failed else 0)
 
 

@@ -327,7 +327,7 @@ def _error_text(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseException", error.exceptions[0])
     match error:
-        case ModuleNotFoundError() if (error.name or "").partition(".")[0] in ("mcp", "mcp_types", "httpx2"):
+        case ModuleNotFoundError():
             return _MISSING_EXTRA
         case FileNotFoundError():
             return f"there is no command {error.filename}"

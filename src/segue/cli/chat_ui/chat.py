@@ -363,8 +363,6 @@ class Chat:
             self._attached = {file: block for file, block in self._attached.items() if file not in attached}
         if ended.outcome == "failed" and _count_user_messages(self.session.log) == count:
             self._restore_unsent(text)
-            if watcher.has_other_owner:
-                self.print_line(_OPEN_ELSEWHERE, "class:warn")
 
     async def _run_command(self, line: str) -> None:
         async with self._command_lock:

@@ -143,20 +143,20 @@ async def _cost(chat: Chat, arguments: str) -> None:
         chat.print_line(f"no usage {_SINCE}")
         return
     rows: list[tuple[str, str, str]] = []
+    unknown = "emulated" if chat.agent.is_emulated else "no price"
     for name, total in totals.by_model.items():
         usage, requests = total.usage, format_count(total.replies, "request")
         counts = f"{format_short(usage.input)} in, {format_short(usage.output)} out, {requests}"
-        unknown = "emulated" if chat.agent.is_emulated else "no price"
         cost = unknown if total.cost is None else format_money(total.cost)
         rows.append(("/".join(map(sanitize_line, name)), cost, counts))
     cost, is_priced = totals.total.known_cost, totals.total.has_all_prices
     if cost is not None and len(rows) > 1:
         rows.append(("total", format_money(cost), "" if is_priced else "without models that have no price"))
-    hint: list[Row] = []
-    if not is_priced and not chat.agent.is_emulated:
-        hint = [[("class:dim", '  add a price as [prices."provider/model"] in config.toml')]]
     chat.print_line(f"{_SINCE}:")
-    chat.print_rows([*format_table(rows, ("class:name", "", "class:dim"), chat.width), *hint, []])
+    chat.print_rows(format_table(rows, ("class:name", "", "class:dim"), chat.width))
+    if not is_priced and not chat.agent.is_emulated:
+        chat.print_line('add a price as [prices."provider/model"] in config.toml')
+    chat.print_rows([[]])
 
 
 async def _diag(chat: Chat, arguments: str) -> None:

@@ -42,7 +42,7 @@ async def _undo(chat: Chat, arguments: str) -> None:
         plan = chat.agent.checkpoints.plan_undo()
         if not plan.files:
             raise InputError("nothing to undo: no file was changed by tools")
-        await _restore(chat, plan)
+        await _restore(chat, plan, "/redo reverts it")
         return
     store, log = stored_conversation(chat)
     if _is_compression_last(store, log):
@@ -53,7 +53,8 @@ async def _undo(chat: Chat, arguments: str) -> None:
     if index is None:
         raise InputError("nothing to undo: there are no messages yet")
     calls = {call.id for message in log.messages[index:] for call in calls_of(message)}
-    if not await _restore(chat, chat.agent.checkpoints.plan_undo(calls), is_silent=True):
+    brings_back = "/redo brings the files back; removed messages stay removed"
+    if not await _restore(chat, chat.agent.checkpoints.plan_undo(calls), brings_back, is_silent=True):
         return
     quoted = truncate(sanitize_line(_message_text(log.messages[index])), 50)
     turn = next((message.turn_key for message in reversed(log.messages[:index]) if message.turn_key), None)
@@ -66,11 +67,13 @@ async def _undo(chat: Chat, arguments: str) -> None:
 
 
 async def _redo(chat: Chat, arguments: str) -> None:
-    await _restore(chat, chat.agent.checkpoints.plan_redo())
+    await _restore(chat, chat.agent.checkpoints.plan_redo(), "/undo files reverts it")
 
 
-async def _restore(chat: Chat, plan: UndoPlan, *, is_silent: bool = False) -> bool:
+async def _restore(chat: Chat, plan: UndoPlan, hint: str, *, is_silent: bool = False) -> bool:
     """Restore the files of a plan; return False if the user was asked and declined, so that nothing changes.
+
+    The `hint` names the command that reverts it.
 
     The user is asked if files were changed since: they are overwritten, or kept while the others are restored.
     """
@@ -89,9 +92,7 @@ async def _restore(chat: Chat, plan: UndoPlan, *, is_silent: bool = False) -> bo
     for line, is_problem in format_undo(result):
         chat.print_line(line, "class:warn" if is_problem else "class:dim")
     if result.restored:
-        chat.print_line(
-            "/redo brings the files back; removed messages stay removed" if is_silent else "/redo reverts it"
-        )
+        chat.print_line(hint)
     return True
 
 
