@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -117,3 +118,45 @@ def test_reprs_say_what_there_is() -> None:
     )
     assert [message.speaker for message in chat.messages] == ["human", "ai"]
     assert repr(segue.convert({**STRICT, "n": 2}, target="anthropic", model="claude-x")).endswith("findings>")
+
+
+@pytest.mark.parametrize("text", ["Hello!", "  tell me", "null"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda text: segue.convert(text, target="kimi"),
+        lambda text: segue.check(text, "kimi"),
+        lambda text: segue.repair(text, "kimi"),
+        segue.Conversation.from_body,
+        lambda text: segue.complete(text, "emulated/claude-sonnet-5"),
+    ],
+    ids=["convert", "check", "repair", "from_body", "complete"],
+)
+def test_a_text_in_the_place_of_a_body_says_what_to_pass(use: Callable[[str], object], text: str) -> None:
+    with pytest.raises(segue.InputError, match=r'a string is a body in JSON; pass a list such as \[\{"role"'):
+        use(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "path", "message"),
+    [
+        ({"temperature": "hot"}, "options.temperature", "a number was expected, not a string"),
+        ({"max_tokens": []}, "options.max_tokens", "a whole number was expected, not a list"),
+        ({"parallel": 1}, "options.parallel", "true or false was expected, not a whole number"),
+    ],
+)
+def test_an_option_of_another_type_is_named_in_words(options: dict[str, Any], path: str, message: str) -> None:
+    with pytest.raises(segue.InputError) as caught:
+        segue.Conversation(**options)
+    assert (caught.value.path, caught.value.message) == (path, message)
+
+
+def test_results_print_what_they_are_and_count_in_words() -> None:
+    chat = segue.Conversation()
+    chat.add_user("Hello")
+    body = chat.render("anthropic", model="claude-sonnet-5")
+    assert repr(body) == "<Rendered for anthropic: 1 finding>"
+    assert repr(chat).startswith("<Conversation: 1 message, about ")
+    one = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    assert repr(segue.extract(one)) == "<Extracted from hermes: 1 call>"
+    assert repr(segue.convert(body.body, target="kimi")) == "<Converted anthropic → kimi: 1 finding>"

@@ -41,7 +41,7 @@ def find_type_errors(folder: Path, code: str) -> list[tuple[str, str]]:
 def test_all_names_are_there_and_sorted():
     assert list(segue.__all__) == sorted(segue.__all__)
     assert all(getattr(segue, name) is not None for name in segue.__all__)
-    assert set(segue.__all__) <= set(dir(segue))
+    assert set(segue.__all__) == set(dir(segue))
 
 
 def test_every_name_can_be_imported():

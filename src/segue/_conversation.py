@@ -27,7 +27,7 @@ from segue.coerce import Body, Content, choose_api, coerce_blocks, detect_reply_
 from segue.conversion.convert import report_conflicting_results, report_dropped_model
 from segue.conversion.segments import ExtendedBody, RenderedPrefix
 from segue.conversion.target import RenderTarget
-from segue.errors import InputError, format_count, require_string, unknown_name_error
+from segue.errors import InputError, format_count, mismatch_error, require_string, unknown_name_error
 from segue.models import is_other_model, is_same_model, parse_model, resolve_alias
 from segue.render.compaction import is_compaction
 from segue.render.constraints import TEXTS, HostedPolicy, IdPolicy, OrphanPolicy, PendingPolicy, Policy, ReasoningPolicy
@@ -73,7 +73,8 @@ class Conversation:
 
     def __repr__(self) -> str:
         calls = f", {format_count(len(self.pending), 'pending call')}" if self.pending else ""
-        return f"<Conversation: {format_count(len(self.messages), 'message')}{calls}, about {self.tokens:,} tokens>"
+        messages, tokens = format_count(len(self.messages), "message"), format_count(self.tokens, "token")
+        return f"<Conversation: {messages}{calls}, about {tokens}>"
 
     @property
     def system(self) -> str | None:
@@ -116,7 +117,7 @@ class Conversation:
             try:
                 options = msgspec.convert(to_plain_json(dict(options)), warm_type(Options))
             except msgspec.ValidationError as error:
-                raise InputError(str(error), path="options") from None
+                raise mismatch_error(error, "options") from None
         self._update_request(options=options)
 
     def _update_request(self, **changes: object) -> None:

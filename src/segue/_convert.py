@@ -68,8 +68,7 @@ class Converted:
             self.data = data
 
     def __repr__(self) -> str:
-        count = len(self.report.findings)
-        return f"<Converted {self.source} → {self.target}: {format_count(count, 'finding')}>"
+        return f"<Converted {self.source} → {self.target}: {format_count(len(self.report.findings), 'finding')}>"
 
     @property
     def source(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from segue.canonical.json import encode_json, parse_json_object
 from segue.canonical.request import Request
 from segue.conversion.target import RenderTarget
+from segue.errors import format_count
 from segue.render.report import Report
 from segue.reply import ReplyReader, SentRequest
 from segue.wire.names import NameMap
@@ -30,6 +31,9 @@ class Rendered:
             self.body = body
         if fragments is not None:
             self.fragments = fragments
+
+    def __repr__(self) -> str:
+        return f"<Rendered for {self.report.target}: {format_count(len(self.report.findings), 'finding')}>"
 
     @cached_property
     def body(self) -> dict[str, Any]:

@@ -37,6 +37,8 @@ def wrap_messages(body: Body, api: str | None) -> bytes | bytearray | str | Mapp
         return body
     if isinstance(body, str):
         first = _FIRST_CHARACTER.match(body)
+        if first is not None and not first[1].isspace() and first[1] not in '{["\ufeff':
+            raise InputError('a string is a body in JSON; pass a list such as [{"role": "user", "content": "…"}]')
         messages: object = parse_json(body)[0] if first is not None and first[1] == "[" else None
     elif isinstance(body, bytes | bytearray):
         first = _FIRST_BYTE.match(body)

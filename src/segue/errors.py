@@ -95,6 +95,27 @@ def shorten_message(message: str) -> str:
     return message if len(message) <= _MAX_MESSAGE else f"{message[:half]}…{message[-half:]}"
 
 
+_TYPE_NAMES = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "nothing",
+    "object": "an object",
+    "str": "a string",
+}
+
+
+def mismatch_error(error: Exception, path: str) -> InputError:
+    """Return the error for a value of another type than msgspec expected, in words, with its place."""
+    text, _, place = str(error).partition(" - at `$")
+    if match := re.fullmatch(r"Expected `(.+)`, got `(.+)`", text):
+        expected = match[1].replace("int | float", "float").removesuffix(" | null").split(" | ")
+        names = " or ".join(_TYPE_NAMES.get(name, name) for name in expected)
+        text = f"{names} was expected, not {_TYPE_NAMES.get(match[2], match[2])}"
+    return InputError(text[:1].lower() + text[1:], path=path + place.rstrip("`"))
+
+
 def format_count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 line`, `2,000 lines`; one in y ends in -ies: `2 replies`."""
     if number == 1:

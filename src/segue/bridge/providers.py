@@ -21,7 +21,7 @@ from segue.bridge import aws
 from segue.bridge.addresses import is_local
 from segue.bridge.secret import Secret
 from segue.canonical.request import Options
-from segue.errors import InputError, require_string
+from segue.errors import InputError, mismatch_error, require_string
 from segue.models import is_same_model, parse_model
 from segue.redaction import redact
 from segue.specs.prices import find_context
@@ -259,7 +259,7 @@ def _parse_headers(table: object, path: str) -> dict[str, str]:
     try:
         headers = msgspec.convert(table, dict[str, str])
     except msgspec.ValidationError as error:
-        raise InputError(str(error).lower(), path=path) from None
+        raise mismatch_error(error, path) from None
     secret = next((name for name in headers if name.lower() in _KEY_HEADERS), None)
     if secret is not None:
         raise InputError(

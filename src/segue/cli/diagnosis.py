@@ -23,7 +23,7 @@ from segue.cli.findings import format_finding
 from segue.cli.turns import TurnList
 from segue.cli.window_check import WindowChecker
 from segue.conformance.rule import Verdict
-from segue.errors import InputError
+from segue.errors import InputError, format_count
 from segue.render.compaction import is_compaction
 from segue.render.report import Fault, Finding, Report
 from segue.store.base import ConversationStore, Lease, StoredEvent, format_time
@@ -39,7 +39,7 @@ from segue.store.events import (
 )
 from segue.store.replay import ReplayState
 from segue.store.segments import SegmentedConversation, read_segments
-from segue.view.format import format_changes, format_compaction, format_count, shorten
+from segue.view.format import format_changes, format_compaction, shorten
 from segue.view.lines import is_message
 from segue.wire.registry import WIRES, find_wire, find_wire_or_server
 

@@ -249,8 +249,9 @@ def path_command(*, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Delete without confirmation.")
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Delete conversations permanently. If an id is not found, none is deleted."""
+    from segue.errors import format_count
     from segue.runtime.checkpoint_journal import delete_journals
-    from segue.view.format import format_count, shorten
+    from segue.view.format import shorten
     from segue.view.sanitize import sanitize_line
 
     with user_store.connect() as store:

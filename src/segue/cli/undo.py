@@ -60,7 +60,7 @@ def command(ctx: click.Context, id: str | None, *, redo: bool, dry_run: bool, ye
             if is_problem:
                 streams.print_message(line)
         if result.restored:
-            from segue.view.format import format_count
+            from segue.errors import format_count
 
             reverts = "segue undo" if redo else "segue undo --redo"
             streams.print_message(f"{format_count(len(result.restored), 'file')} restored; {reverts} reverts it")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from segue.errors import InputError, format_count
+from segue.errors import InputError, format_count, mismatch_error
 from segue.runtime.mcp_connection import McpServerConfig, ServerConnection
 from segue.runtime.tool_types import Tool
 from segue.runtime.toolbox import format_left_out
@@ -29,7 +29,7 @@ def parse_servers(table: Mapping[str, Any]) -> dict[str, McpServerConfig]:
         try:
             server = msgspec.convert(entry, McpServerConfig)
         except msgspec.ValidationError as error:
-            raise InputError(str(error), path=path) from None
+            raise mismatch_error(error, path) from None
         if (server.command is None) == (server.url is None):
             raise InputError("give either command or url", path=path)
         if server.url is not None and not server.url.startswith(("http://", "https://")):

@@ -101,7 +101,7 @@ def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
             f"<li><code>{_escape(tool.name)}</code> {_escape(shorten(tool.description or '', 200))}</li>"
             for tool in tools
         )
-        count = f"{format_count(len(tools), 'tool')}"
+        count = format_count(len(tools), "tool")
         yield f'<details class="given"><summary>{count}</summary><ul>{rows}</ul></details>'
 
 
