@@ -604,6 +604,8 @@ def test_commands_that_show_something_wrap_it_at_words_and_cut_nothing(room: Roo
         seat.wait_for(lambda text=end: text in " ".join(seat.text.split()))
     assert "…" not in seat.text
     assert all(name in seat.text.replace(",", " ").split() for name in NAMES)
+    # Each is below the command that was typed.
+    assert seat.text.index("❯ /diag") < seat.text.index("store:") < seat.text.index("❯ /cost")
 
 
 def test_a_window_made_smaller_leaves_no_trail(room: Room):

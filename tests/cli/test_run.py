@@ -343,6 +343,10 @@ def test_a_bad_rule_is_refused(project: Project, start_emulator):
     ended = project.run("run", *MODEL, "--allow", "shell(", "Hi")
     assert is_one_line_error(ended)
     assert ended.err.startswith("segue: --allow: ")
+    unknown = project.run("run", *MODEL, "--allow", "read_file", "--allow", "shel", "Hi")
+    assert unknown.err.startswith('segue: --allow: unknown tool in allow rule "shel": did you mean shell')
+    project.write_config('[tools]\ndeny = ["read_file", "shel"]\n')
+    assert f"{project.file}: tools.deny: unknown tool" in project.run("run", *MODEL, "--allow", "shell", "Hi").err
     project.write_config('[tools]\ndeny = ["shell("]\n')
     for command in (("run", *MODEL, "Hi"), ("doctor",)):
         ended = project.run(*command)

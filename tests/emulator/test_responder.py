@@ -119,6 +119,13 @@ def test_small_talk_gets_text(prompt: str) -> None:
     assert calls(make_reply_steps(make_request(prompt, *ALL, tool_choice=ToolChoice("required"))))
 
 
+def test_a_client_that_asks_for_a_title_gets_one() -> None:
+    prompt = "Generate a concise, single-line task title. Do not answer the request.\n\nUser prompt:\nRead notes.txt"
+    form = ResponseFormat("json_schema", schema=takes(title={"type": "string", "maxLength": 36}))
+    turn = make_reply_steps(make_request(prompt, *ALL, response_format=form))
+    assert (calls(turn), json.loads(reply_text(turn))) == ([], {"title": "Read notes.txt"})
+
+
 def test_any_question_gets_a_call() -> None:
     odd = Tool("frobnicate")
     assert calls(make_reply_steps(make_request("Qué tal el tiempo en Lisboa?", odd))) == [("frobnicate", {})]

@@ -155,7 +155,10 @@ class Agent:
         self._subagents = Subagents(self.endpoint)
         self.toolbox = await self.tools.build_toolbox(Path.cwd(), self._subagents)
         # Before a conversation is stored.
-        self.toolbox.validate_rules()
+        try:
+            self.toolbox.validate_rules()
+        except InputError as error:
+            raise self.tools.locate_rule_error(error) from None
         self._take_first_context(git_state=not continues)
         if self._options.keep:
             self.store = self._stack.enter_context(user_store.connect(create=True, quiet=True, files=loaded.files))

@@ -82,6 +82,14 @@ class AgentTools:
         rules = [rule for rule in map(parse_rule, (*self._allow, *self._settings.ask)) if rule.tool == SWITCH_MODEL]
         return list(dict.fromkeys(rule.pattern for rule in rules if rule.pattern)) if rules else None
 
+    def locate_rule_error(self, error: InputError) -> streams.BadInputError:
+        """Return the error of a rule, whose path is such as `allow[0]`, with its file or flag."""
+        action, _, at = error.path.rstrip("]").partition("[")
+        rule = (self._allow if action == "allow" else getattr(self._settings, action))[int(at)]
+        files = (source for source in self._providers.config.files if rule in getattr(source.settings.tools, action))
+        where = next((f"{source.path}: tools.{action}" for source in files), "--allow")
+        return streams.BadInputError(f"{where}: {error.message}")
+
     async def _find_sandbox(self, folder: Path) -> ShellSandbox | str:
         from segue.runtime.tools.shell_sandbox import find_sandbox
 

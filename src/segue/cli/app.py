@@ -161,7 +161,8 @@ class Commands(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0].lower(), names, 1)
-            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(names)}"
+            listed = f"commands: {', '.join(names)}; segue run PROMPT sends a prompt"
+            hint = f"did you mean {near[0]}?" if near else listed
             ctx.fail(f"no such command '{args[0]}'; {hint}")
         return super().resolve_command(ctx, args)
 

@@ -41,7 +41,7 @@ class _Call:
 
     def __init__(self, event: CallQueued) -> None:
         self.tool = sanitize_line(event.tool)
-        self.summary = sanitize_line(event.summary or _summarise_arguments(event.arguments))
+        self.summary = sanitize_line(event.summary or summarise_arguments(event.arguments))
         self.state: str = "queued"
         self.started: float | None = None
         self.last_line = ""
@@ -204,7 +204,7 @@ def _result_rows(call: _Call, width: int, depth: int, shown: tuple[int, int] | N
     return [*rows, *([("", indent), ("class:dim", truncate(line, width - len(indent)))] for line in lines if line)]
 
 
-def _summarise_arguments(arguments: object) -> str:
+def summarise_arguments(arguments: object) -> str:
     """Return a summary for tools that do not provide one: the first argument that is a single line."""
     if not isinstance(arguments, dict):
         return arguments if isinstance(arguments, str) else ""

@@ -22,7 +22,7 @@ from segue.cli.chat_ui import commands
 from segue.cli.chat_ui.approvals import MODE_LABELS, format_decision, parse_answer
 from segue.cli.chat_ui.event_view import format_recap
 from segue.cli.chat_ui.runner_totals import find_totals, format_totals
-from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
+from segue.cli.chat_ui.styles import PROMPT, Row, display_width, truncate, wrap
 from segue.cli.chat_ui.usage import UsageTotals, format_footer
 from segue.errors import SegueError, format_count
 from segue.runtime.permission_rules import SHELL_TOOLS
@@ -366,6 +366,7 @@ class Chat:
 
     async def _run_command(self, line: str) -> None:
         async with self._command_lock:
+            self.print_rows([[], *wrap(sanitize_line(line), self.width, "class:dim", indent="  ", first_indent=PROMPT)])
             await commands.run(self, line)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

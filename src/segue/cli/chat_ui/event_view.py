@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from segue.canonical.blocks import Message, Text, ToolCall, state_of
-from segue.cli.chat_ui.calls import SHOWN, CallList
+from segue.cli.chat_ui.calls import SHOWN, CallList, summarise_arguments
 from segue.cli.chat_ui.formatter import MarkdownFormatter, PlainFormatter
-from segue.cli.chat_ui.styles import Row, display_width, truncate, wrap
+from segue.cli.chat_ui.styles import PROMPT, Row, display_width, truncate, wrap
 from segue.cli.project_context import is_context_note
 from segue.errors import format_count
 from segue.runtime.events import (
@@ -32,10 +32,9 @@ from segue.runtime.events import (
     StreamBroken,
     TextDelta,
 )
-from segue.view.format import format_arguments, format_duration, format_state, index_results
+from segue.view.format import format_duration, format_state, index_results
 from segue.view.sanitize import sanitize, sanitize_line
 
-_USER_MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 _REASONING_MARK = "✻"
 _RECAP_MARKS = {"complete": ("✓", "class:ok"), "error": ("✗", "class:bad"), "denied": ("✗", "class:warn")}
 _OTHER_MARK = ("–", "class:warn")
@@ -301,9 +300,9 @@ def _format_user_message(text: str, width: int) -> list[Row]:
         return ""
 
     text = _FILE.sub(take_card, sanitize(text)).strip("\n")
-    rows = wrap(text, width, "class:user", indent="  ", first_indent=_USER_MARK) if text or not cards else []
+    rows = wrap(text, width, "class:user", indent="  ", first_indent=PROMPT) if text or not cards else []
     if rows:
-        rows[0][0] = "class:mark", _USER_MARK
+        rows[0][0] = "class:mark", PROMPT
     return [*rows, *cards]
 
 
@@ -331,7 +330,9 @@ def format_recap(messages: tuple[Message, ...], width: int) -> list[Row]:
                 results = index.results_of(block)
                 mark, style = _RECAP_MARKS.get(state_of(results[-1]) if results else "pending", _OTHER_MARK)
                 name, state = sanitize_line(block.name), f"  {format_state(results)}".rstrip()
-                about = truncate(sanitize_line(format_arguments(block)), max(4, width - len(name) - len(state) - 8))
+                about = truncate(
+                    sanitize_line(summarise_arguments(block.arguments)), max(4, width - len(name) - len(state) - 8)
+                )
                 row: Row = [("", "  "), (style, mark), ("class:tool", f" {name}"), ("class:dim", f"  {about}")]
                 rows.append([*row, (style, state)] if state else row)
     hidden = len(rows) - _MAX_RECAP_ROWS

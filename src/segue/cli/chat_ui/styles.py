@@ -43,6 +43,8 @@ STYLES = {
     "scrollbar.button": "bg:ansibrightblack",
 }
 _TAB = 4
+PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
+"""The mark of the input line, and of what was typed there."""
 
 
 def display_width(row: str | Sequence[StyledText]) -> int:

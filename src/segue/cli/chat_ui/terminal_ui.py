@@ -44,7 +44,7 @@ from prompt_toolkit.styles import Style
 from segue.cli.chat_ui.approvals import format_choices, format_question
 from segue.cli.chat_ui.calls import SHOWN
 from segue.cli.chat_ui.event_view import EventView
-from segue.cli.chat_ui.styles import STYLES, Row, truncate
+from segue.cli.chat_ui.styles import PROMPT, STYLES, Row, truncate
 from segue.cli.chat_ui.ui import InputHandler
 from segue.runtime.events import Event, ExchangeStarted
 from segue.runtime.tool_types import ApprovalRequest
@@ -66,7 +66,6 @@ _LEAVE_HINT = "press Ctrl-C again to exit"
 _LEAVE_SECONDS = 2.0
 """How long a second Ctrl-C exits."""
 _DEFAULT_SIZE = Size(rows=24, columns=80)
-_PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 
 
 class TerminalUI:
@@ -312,7 +311,7 @@ class TerminalUI:
 
 
 def _draft_prefix(line: int, wrap: int) -> StyleAndTextTuples:
-    return [("class:mark", _PROMPT if not line and not wrap else "  ")]
+    return [("class:mark", PROMPT if not line and not wrap else "  ")]
 
 
 def _shorten(text: str) -> str:

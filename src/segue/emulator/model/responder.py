@@ -32,6 +32,8 @@ _PERMANENT_FAILURE = re.compile(
     r"|reject|cancel|refus|declin|interrupt|not supported|missing",
     re.IGNORECASE,
 )
+# What a coding client asks for the list of its sessions: the prompt in it is not to be carried out.
+_TITLE_REQUEST = re.compile(r"(?:generate|write|create|suggest)\b[^.\n]{0,60}\btitle\b", re.IGNORECASE)
 
 
 def make_reply_steps(request: Request, *, seed: int = 0) -> ReplySteps:
@@ -102,11 +104,14 @@ class _Responder(Struct):
                 # A loop under `any` ends at the tool that returns the answer: each is called before any twice.
                 made = {call.name for call in exchange.calls}
                 calls = self._new_calls([tool for tool in tools if tool.name not in made] or tools, is_forced=True)[:1]
-        elif is_forced or (exchange.text and not _needs_no_tool(exchange.text)):
+        elif is_forced or (exchange.text and not _needs_no_tool(exchange.text) and not self._is_asked_for_title()):
             calls = self._new_calls(tools, is_forced=is_forced)
         else:
             calls = []
         return calls[: 1 if options.parallel is False else _MAX_CALLS]
+
+    def _is_asked_for_title(self) -> bool:
+        return self.request.options.response_format is not None and bool(_TITLE_REQUEST.match(self.exchange.text))
 
     def _new_calls(self, tools: list[Tool], *, is_forced: bool) -> list[CallStep]:
         """Return the calls for the user's text: of file tools by its commands, of other tools by their declarations."""
