@@ -1,7 +1,8 @@
 """Corpora: conversion of sessions as a multiple of the floor, with two processes, its memory, Ray and teich.
 
 The floor is msgspec's decode and encode of every line. The sessions are those recorded from real clients, and the same
-with outputs of tools as long as those of daily work. Ray and teich are measured where they are installed.
+with outputs of tools as long as those of daily work: a file of source code. Ray and teich are measured where they are
+installed.
 
     python benchmarks/corpus.py                 all of it, a file of 1 GB
     python benchmarks/corpus.py --quick         a file of 100 MB
@@ -28,8 +29,9 @@ from segue.corpora.run import Engine, run_here
 
 MB = 2**20
 SESSIONS = ROOT / "tests/data/sessions"
-OUTPUT = "12:34:56 src/segue/wire/registry.py:87: names and numbers, as tools print them\n" * 60
+OUTPUT = (ROOT / "src/segue/canonical/pairing.py").read_text()[:5000]
 MARK = "CONTENT-ALPHA"
+REPEATS = 20
 
 
 def sessions() -> Iterator[tuple[str, bytes]]:
@@ -45,14 +47,13 @@ def ratios(rounds: int) -> str:
     rows: list[list[str]] = []
     for name, data in sessions():
         lines = [line for line in data.split(b"\n") if line.strip()]
-        times = measure_all(
-            [
-                lambda lines=lines: [encode(decode(line)) for line in lines],
-                lambda data=data: [encode(row) for row in corpora.convert_session(data, to="template")],
-                lambda data=data: [encode(row) for row in corpora.convert_session(data, to="atif")],
-            ],
-            rounds,
-        )
+        works: list[Callable[[], object]] = [
+            lambda lines=lines: [encode(decode(line)) for line in lines],
+            lambda data=data: [encode(row) for row in corpora.convert_session(data, to="template")],
+            lambda data=data: [encode(row) for row in corpora.convert_session(data, to="atif")],
+        ]
+        # A session is short for the clock.
+        times = measure_all([lambda work=work: [work() for _ in range(REPEATS)] for work in works], rounds)
         rows.append([name, f"{len(data) / 1000:.0f} kB", *(f"{each / times[0]:.1f}" for each in times[1:])])
     return format_table(["session", "size", "× floor, to template", "to atif"], rows)
 
@@ -101,28 +102,38 @@ def engines(copies: int) -> str:
             rows.append(
                 [f"Ray, two workers (start-up {start:.0f} s apart)", f"{size / MB / on_ray:.1f}", f"{one / on_ray:.2f}"]
             )
-        if find_spec("teich"):
-            rows.append(["teich, Claude Code only", *teich(folder)])
         return format_table([f"{copies} sessions, {size / MB:.0f} MB", "MB/s", "× one process"], rows)
 
 
-def teich(folder: Path) -> list[str]:
-    """Convert sessions of Claude Code by the library that `datasets` calls, by CPU time."""
+def teich() -> str:
+    """Compare with the library that `datasets` calls, by CPU time, in one process."""
     from teich import convert_traces_to_training_data
 
-    traces = folder / "claude"
-    traces.mkdir()
-    data = next(data for name, data in sessions() if name == "claude, longer outputs")
-    for number in range(100):
-        (traces / f"{number}.jsonl").write_bytes(data)
-    settings = corpora.Settings("template")
+    rows: list[list[str]] = []
+    for client in ("claude", "codex", "pi"):
+        data = next(data for name, data in sessions() if name == f"{client}, longer outputs")
+        with tempfile.TemporaryDirectory() as name:
+            traces, out = Path(name, "in"), Path(name, "out")
+            traces.mkdir()
+            for number in range(50):
+                (traces / f"{number}.jsonl").write_bytes(data)
 
-    def ours() -> None:
-        shutil.rmtree(folder / "ours", ignore_errors=True)
-        corpora.convert([str(traces)], settings, folder / "ours")
+            def ours(*, keep_secrets: bool, traces: Path = traces, out: Path = out) -> None:
+                shutil.rmtree(out, ignore_errors=True)
+                corpora.convert([str(traces)], corpora.Settings("template", keep_secrets=keep_secrets), out)
 
-    times = measure_all([ours, lambda: convert_traces_to_training_data(traces)], 3)
-    return [f"{len(data) * 100 / MB / times[1]:.1f}", f"segue on the same files: {times[1] / times[0]:.1f} × teich"]
+            lines = [line for line in data.split(b"\n") if line.strip()]
+            times = measure_all(
+                [
+                    lambda lines=lines: [[encode(decode(line)) for line in lines] for _ in range(50)],
+                    lambda ours=ours: ours(keep_secrets=False),
+                    lambda ours=ours: ours(keep_secrets=True),
+                    lambda traces=traces: convert_traces_to_training_data(traces),
+                ],
+                5,
+            )
+        rows.append([client, *(f"{each / times[0]:.1f}" for each in times[1:])])
+    return format_table(["sessions of", "× floor, segue", "without redaction", "teich"], rows)
 
 
 PEAK = """
@@ -155,14 +166,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
-    tables = "\n\n".join(
-        (
-            ratios(20 if given.quick else 100),
-            engines(600 if given.quick else 4000),
-            memory((10, 100) if given.quick else (10, 100, 1000)),
-        )
-    )
-    print(tables)
+    tables = [
+        ratios(5 if given.quick else 20),
+        *([teich()] if find_spec("teich") else []),
+        engines(600 if given.quick else 4000),
+        memory((10, 100) if given.quick else (10, 100, 1000)),
+    ]
+    print("\n\n".join(tables))
 
 
 if __name__ == "__main__":
