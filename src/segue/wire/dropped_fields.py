@@ -92,10 +92,17 @@ def report_dropped_fields(request: Request, contents: Contents, target: Wire, re
         by_keys: defaultdict[frozenset[str], list[Mapping[str, Any]]] = defaultdict(list)
         for item in items:
             native = item.native
-            if native is not None and native.api != own_api and (known_keys := _known_keys(item, native)) is not None:
-                by_keys[known_keys].append(native.fragment)
-                if type(item) is Text and "content" in native.fragment:
-                    by_keys[known_keys] += objects_in(native.fragment["content"])
+            if native is None or native.api == own_api:
+                continue
+            fragment, kind = native.fragment, type(item)
+            has_parts = kind is Text and "content" in fragment
+            has_own_keys = has_parts or (kind in _TYPED and fragment.get("type") not in _FUNCTION_TYPES)
+            # Most items have no other keys than these.
+            if not has_own_keys and fragment.keys() <= _plain_item_keys(native.api):
+                continue
+            known_keys = _known_keys(item, native)
+            if known_keys is not None:
+                by_keys[known_keys] += [fragment, *(objects_in(fragment["content"]) if has_parts else ())]
         dropped.update([(key, place) for keys, fragments in by_keys.items() for key in _find_unknown(fragments, keys)])
     if contents.has_type(Media) and not target.vendor_options:
         dropped.update((key, "content") for media in _find_foreign_media(contents, target) for key in media.extra or ())
@@ -112,6 +119,13 @@ def _keys_of_kind(api: str, kind: type) -> frozenset[str] | None:
     """
     keys = WIRES[api].item_keys if api in WIRES else None
     return keys | {"context"} if keys is not None and kind is Text else keys
+
+
+@lru_cache(maxsize=32)
+def _plain_item_keys(api: str) -> frozenset[str]:
+    """Return the keys of items that have a canonical field and no keys inside; none if this is not an API."""
+    known_keys = _keys_of_kind(api, Message)
+    return frozenset() if known_keys is None else _plain_keys(known_keys)
 
 
 def _known_keys(item: Message | Block, native: Native) -> frozenset[str] | None:
@@ -179,18 +193,23 @@ def _find_foreign_media(contents: Contents, target: Wire) -> Iterator[Media]:
 def _find_unknown(fragments: Sequence[Mapping[str, Any]], known: frozenset[str]) -> set[str]:
     """Return unknown keys with a non-empty value. A known key may be a path: `text.format` is one key of `text`."""
     unknown: set[str] = set()
-    for key in set[str]().union(*fragments) - _plain_keys(known):
-        inner = _inner_keys(known, key)
+    for key in unknown.union(*fragments) - _plain_keys(known):
+        inner: frozenset[str] = frozenset()
         objects: list[dict[str, Any]] = []
         for fragment in fragments:
             value = fragment.get(key)
             if not value and not (value == {} and key in _MEANINGFUL_EMPTY):
                 continue
-            found = objects_in([value] if isinstance(value, dict) else value) if inner else []
-            objects += found
+            if isinstance(value, dict | list):
+                inner = inner or _inner_keys(known, key)
+                found = objects_in([value] if isinstance(value, dict) else value) if inner else []
+                objects += found
+            else:
+                found = []
             if not found and key not in known:
                 unknown.add(key)
-        unknown.update([f"{key}.{name}" for name in _find_unknown(objects, inner)])
+        if objects:
+            unknown.update([f"{key}.{name}" for name in _find_unknown(objects, inner)])
     return unknown
 
 
