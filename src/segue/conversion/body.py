@@ -121,29 +121,9 @@ def is_unchanged(body: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
 
 def find_values(data: bytes, members: Mapping[str, Raw] | None = None) -> dict[str, tuple[int, int]] | None:
     """Return the place of the value of each key in a body; None if a key has escapes, or occurs twice."""
-    members = decode_members(data) if members is None else members
-    return _find_compact_spans(data, members) or _find_spans(data, members)
-
-
-def _find_compact_spans(data: bytes, members: Mapping[str, Raw]) -> dict[str, tuple[int, int]] | None:
-    """Return the place of each value in a body; None if it has white space between them.
-
-    Without white space, its size is that of the members only if no key has escapes, or occurs twice.
-    """
-    spans: dict[str, tuple[int, int]] = {}
-    position = 1
-    for name, raw in members.items():
-        start = position + len(name.encode()) + 3
-        position = start + memoryview(raw).nbytes + 1
-        spans[name] = start, position - 1
-    return spans if position == len(data) else None
-
-
-def _find_spans(data: bytes, members: Mapping[str, Raw]) -> dict[str, tuple[int, int]] | None:
-    """Return the place of each value in a body; None if a key has escapes, or occurs twice."""
     spans: dict[str, tuple[int, int]] = {}
     position = data.index(b"{") + 1
-    for name, raw in members.items():
+    for name, raw in (decode_members(data) if members is None else members).items():
         start = data.find(b'"', position)
         quoted = b'"%b"' % name.encode()
         if not data.startswith(quoted, start):
