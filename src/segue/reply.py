@@ -449,12 +449,8 @@ def report_dropped(reply: Reply, wire: Wire, report: Report, *, sealed: bool = F
         return
     report_extra_choices(reply.other_choices, report)
     for key in reply.unknown_fields:
-        report.add(
-            "dropped",
-            f"`{key}` of the reply dropped: not supported by {wire.name}",
-            subject=key,
-            level=field_level(key),
-        )
+        why = f"`{key}` of the reply dropped: not supported by {wire.name}"
+        report.add("dropped", why, subject=key, level=field_level(key))
     messages = (Message("ai", reply.blocks),)
     report_dropped_fields(Request(messages), summarize(messages), wire, report)
     signed = [block for block in reply.blocks if isinstance(block, Thinking) and (block.signature or block.encrypted)]

@@ -105,12 +105,8 @@ def _find_start(draft: Draft) -> int | None:
     if newest is None or (draft.is_same_api and not replaces_messages(newest)):
         return None
     if start:
-        draft.report.add(
-            "dropped",
-            f"compaction: the {f'{start:,} messages' if start > 1 else 'message'} before it not sent",
-            subject="compaction",
-            level="changed" if draft.is_same_api else "note",
-        )
+        message = f"compaction: the {f'{start:,} messages' if start > 1 else 'message'} before it not sent"
+        draft.report.add("dropped", message, subject="compaction", level="changed" if draft.is_same_api else "note")
     return start
 
 

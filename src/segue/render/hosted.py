@@ -181,12 +181,8 @@ def _split_into_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Mes
         elif isinstance(block, ToolResponse) and results[block.call_id] is block:
             blocks.append(msgspec.structs.replace(block, hosted=False, native=None))
         elif isinstance(block, ToolResponse):
-            draft.report.add(
-                "dedupe",
-                "second result of a hosted tool call dropped",
-                call_id=block.call_id,
-                subject=result_text(block),
-            )
+            why = "second result of a hosted tool call dropped"
+            draft.report.add("dedupe", why, call_id=block.call_id, subject=result_text(block))
     parts = split_by_speaker(message.with_blocks(tuple(blocks)), reply_speaker) if blocks else []
     return _precede(texts, parts)
 

@@ -95,9 +95,8 @@ def order_results(draft: Draft) -> Draft:
         if position in misplaced:
             results = tuple(responses[call.id] for call in misplaced[position])
             if _has_moved(draft, position, results):
-                draft.report.add(
-                    "reordered", "tool results moved directly after their calls", call_id=results[0].call_id
-                )
+                why = "tool results moved directly after their calls"
+                draft.report.add("reordered", why, call_id=results[0].call_id)
             messages.append(Message("tool", results, turn_key=message.turn_key))
     return draft.with_messages(messages)
 

@@ -95,9 +95,8 @@ def declare_tools(draft: Draft) -> Draft:
     choice = draft.options.tool_choice
     tools = _find_allowed_tools(draft)
     if choice is not None and tools is not None:
-        draft.report.add(
-            "tools", "tools that the tool choice does not allow dropped", fault="rendering", level="changed"
-        )
+        message = "tools that the tool choice does not allow dropped"
+        draft.report.add("tools", message, fault="rendering", level="changed")
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
     if not _needs_stub(draft, draft.tools):

@@ -40,9 +40,8 @@ def choose_results(draft: Draft) -> Draft:
             return [block]
         description = "partial output" if block is best else _describe_duplicate(block, best)
         level = "note" if block is not best and has_same_content(block, best) else "lost"
-        draft.report.add(
-            "dedupe", f"{description} dropped", call_id=block.call_id, subject=result_text(block), level=level
-        )
+        message = f"{description} dropped"
+        draft.report.add("dedupe", message, call_id=block.call_id, subject=result_text(block), level=level)
         return []
 
     changed = draft.map_blocks(keep)
@@ -174,9 +173,8 @@ def _convert_orphans_in(
 def _orphan_to_text(draft: Draft, response: ToolResponse) -> list[Block]:
     tool = response.name or "a tool"
     if draft.policy.orphans == "drop":
-        draft.report.add(
-            "orphan", "tool result without a call dropped", call_id=response.call_id, subject=tool, level="lost"
-        )
+        message = "tool result without a call dropped"
+        draft.report.add("orphan", message, call_id=response.call_id, subject=tool, level="lost")
         return []
     draft.report.add("orphan", "tool result without a call rendered as text", call_id=response.call_id, subject=tool)
     return result_to_text(response, TEXTS.orphan.format(tool=draft.tool_name(response)))

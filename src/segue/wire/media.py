@@ -39,9 +39,8 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 def report_dropped_name(media: Media, rendered: Mapping[str, Any], report: Report) -> None:
     """Report a file name that the rendered part does not contain."""
     if media.name and not _contains_name(rendered, media.name):
-        report.add(
-            "dropped", f"file name of the {media.kind} dropped: the target has no field for it", subject=media.name
-        )
+        message = f"file name of the {media.kind} dropped: the target has no field for it"
+        report.add("dropped", message, subject=media.name)
 
 
 def describe_unsupported(block: Media | Opaque) -> str:
@@ -53,12 +52,8 @@ def describe_unsupported(block: Media | Opaque) -> str:
 def report_unsupported(block: Media | Opaque, report: Report) -> str:
     """Report content that the API does not accept, and return the text that takes its place."""
     survives = block.url if isinstance(block, Media) else block.text
-    report.add(
-        "text",
-        f"{block.kind} rendered as text: the API does not accept it here",
-        subject=block.kind,
-        level="changed" if survives else "lost",
-    )
+    message = f"{block.kind} rendered as text: the API does not accept it here"
+    report.add("text", message, subject=block.kind, level="changed" if survives else "lost")
     return describe_unsupported(block)
 
 

@@ -98,9 +98,8 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
     reasons_by_default = is_reasoning_model(model) and not (is_gpt(model) and model.at_least(5, 1))
     is_on = reasoning.enabled or reasoning.visible
     if effort is None and is_on and not reasons_by_default:
-        report.add(
-            "adjusted", "reasoning effort set to medium: the target enables reasoning by an effort", subject="reasoning"
-        )
+        message = "reasoning effort set to medium: the target enables reasoning by an effort"
+        report.add("adjusted", message, subject="reasoning")
         return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort="medium"))
     supported = _supported_efforts(model) if is_reasoning_model(model) else _EFFORTS
     if effort is None or effort in supported:
@@ -108,9 +107,8 @@ def _fit_effort(options: Options, reasoning: Reasoning, model: Model, report: Re
     nearest = next(
         (step for step in reversed(supported) if _EFFORTS.index(step) < _EFFORTS.index(effort)), supported[0]
     )
-    report.add(
-        "adjusted", f"reasoning effort set to {nearest}: the model does not support {effort}", subject="reasoning"
-    )
+    message = f"reasoning effort set to {nearest}: the model does not support {effort}"
+    report.add("adjusted", message, subject="reasoning")
     return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort=nearest))
 
 
@@ -167,9 +165,8 @@ def convert_budget_to_effort(options: Options, report: Report) -> Options:
     if reasoning is None or reasoning.budget is None or reasoning.effort is not None or reasoning.enabled is False:
         return options
     effort = effort_for_budget(reasoning.budget)
-    report.add(
-        "adjusted", f"reasoning budget of {reasoning.budget} tokens converted to effort {effort}", subject="reasoning"
-    )
+    message = f"reasoning budget of {reasoning.budget} tokens converted to effort {effort}"
+    report.add("adjusted", message, subject="reasoning")
     return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(reasoning, effort=effort))
 
 

@@ -33,22 +33,14 @@ def duplicate_key_extra(text: object, value: object) -> dict[str, Any] | None:
 def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
     """Return the arguments as a JSON object; anything else is wrapped and reported."""
     if call.arguments is None and call.arguments_text is not None:
-        report.add(
-            "argument",
-            "arguments wrapped in an object as `_raw`: they are not valid JSON",
-            call_id=call.id,
-            subject=call.name,
-        )
+        message = "arguments wrapped in an object as `_raw`: they are not valid JSON"
+        report.add("argument", message, call_id=call.id, subject=call.name)
         return {"_raw": call.arguments_text}
     if isinstance(call.arguments, dict):
         return cast("dict[str, Any]", call.arguments)
     key = FREE_TEXT_KEY if call.kind == "custom" else "value"
-    report.add(
-        "argument",
-        f"arguments wrapped in an object as `{key}`: they are not an object",
-        call_id=call.id,
-        subject=call.name,
-    )
+    message = f"arguments wrapped in an object as `{key}`: they are not an object"
+    report.add("argument", message, call_id=call.id, subject=call.name)
     return {key: call.arguments}
 
 
@@ -185,12 +177,8 @@ def drop_undeclared_choice(options: Options, declared: Collection[str], report: 
     choice = options.tool_choice
     if choice is None or choice.mode != "tool" or not declared or choice.name in declared:
         return options
-    report.add(
-        "adjusted",
-        f"`tool_choice` dropped: the tool {choice.name} is not declared",
-        subject="tool_choice",
-        level="lost",
-    )
+    message = f"`tool_choice` dropped: the tool {choice.name} is not declared"
+    report.add("adjusted", message, subject="tool_choice", level="lost")
     return msgspec.structs.replace(options, tool_choice=None)
 
 

@@ -164,11 +164,8 @@ def _render_max_tokens(
         if thinking is not None and is_thinking(thinking):
             max_tokens += thinking.get("budget_tokens") or budget_for_effort(effort or "medium")
         max_tokens = max_tokens if ceiling is None else min(max_tokens, ceiling)
-        report.add(
-            "adjusted",
-            f"`max_tokens` set to {max_tokens}: Anthropic requires it, the body has none",
-            subject="max_tokens",
-        )
+        message = f"`max_tokens` set to {max_tokens}: Anthropic requires it, the body has none"
+        report.add("adjusted", message, subject="max_tokens")
         return max_tokens
     if ceiling is not None and options.max_tokens > ceiling:
         report.add("adjusted", f"`max_tokens` reduced to {ceiling}, the model's maximum", subject="max_tokens")
@@ -215,11 +212,8 @@ def _render_choice(
     if choice.mode in ("required", "tool"):
         # ANT-30: from 5.5 on no tool can be forced at all
         if not capabilities.forced_choice:
-            report.add(
-                "adjusted",
-                "`tool_choice` set to auto: the model cannot be forced to call a tool",
-                subject="tool_choice",
-            )
+            message = "`tool_choice` set to auto: the model cannot be forced to call a tool"
+            report.add("adjusted", message, subject="tool_choice")
         elif choice.mode == "tool" and choice.name:
             rendered = {"type": "tool", "name": project_name(choice.name)}
         else:
@@ -299,9 +293,8 @@ def render_reasoning(
         display = {"display": "summarized"} if reasoning.visible and capabilities.hides_thinking else {}
         return {"type": "adaptive", **display}, clamp_effort(effort, capabilities.efforts)
     if not capabilities.budgets:
-        report.add(
-            "adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning", level="lost"
-        )
+        message = "`reasoning` dropped: the model does not support reasoning"
+        report.add("adjusted", message, subject="reasoning", level="lost")
         return None, None
     budget = reasoning.budget or budget_for_effort(reasoning.effort or "medium")
     effort = clamp_effort(reasoning.effort, capabilities.efforts) if reasoning.budget is not None else None
@@ -363,9 +356,8 @@ def _render_disabled(
         # While thinking is off, efforts above `high` are rejected.
         return {"type": capabilities.disabled_type}, clamp_effort(reasoning.effort, capabilities.efforts[:3])
     if capabilities.thinks_by_default:
-        report.add(
-            "adjusted", "reasoning effort set to low: thinking cannot be disabled on this model", subject="reasoning"
-        )
+        message = "reasoning effort set to low: thinking cannot be disabled on this model"
+        report.add("adjusted", message, subject="reasoning")
         return None, "low"
     return None, None
 
@@ -379,12 +371,8 @@ def fit_budget(thinking: JsonObject | None, max_tokens: int, report: Report) -> 
     if thinking is None or thinking.get("budget_tokens", 0) < max_tokens:
         return thinking
     if max_tokens <= _MIN_BUDGET:
-        report.add(
-            "adjusted",
-            f"thinking dropped: `max_tokens` {max_tokens} is too small for a budget",
-            subject="reasoning",
-            level="lost",
-        )
+        message = f"thinking dropped: `max_tokens` {max_tokens} is too small for a budget"
+        report.add("adjusted", message, subject="reasoning", level="lost")
         return None
     budget = max(_MIN_BUDGET, max_tokens // 2)
     report.add("adjusted", f"thinking budget reduced to {budget} to fit `max_tokens`", subject="reasoning")

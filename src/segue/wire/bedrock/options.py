@@ -158,12 +158,8 @@ def render_options(
     if not has_tools and options.tool_choice is not None:
         report_dropped(report, "no tool is declared", "tool_choice")
     if options.parallel is False:
-        report.add(
-            "adjusted",
-            "`parallel_tool_calls` dropped: the API has no such option",
-            subject="parallel_tool_calls",
-            level="lost",
-        )
+        message = "`parallel_tool_calls` dropped: the API has no such option"
+        report.add("adjusted", message, subject="parallel_tool_calls", level="lost")
     if options.stream:
         report_dropped(report, "the API selects streaming by the URL", "stream")
     report_dropped(report, "the API has no such option", *present_options(options, *_UNSUPPORTED_OPTIONS))
@@ -251,12 +247,8 @@ def _render_choice(
         return None
     # BED-09: there is no `none`
     if choice.mode == "none":
-        report.add(
-            "adjusted",
-            "`tool_choice` none dropped: the API has no such choice, so the model may call tools",
-            subject="tool_choice",
-            level="lost",
-        )
+        message = "`tool_choice` none dropped: the API has no such choice, so the model may call tools"
+        report.add("adjusted", message, subject="tool_choice", level="lost")
         return None
     if choice.mode == "auto":
         return {"auto": {}} if capabilities_of(model).forced_choice else None

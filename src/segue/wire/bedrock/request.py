@@ -204,9 +204,8 @@ def _drop_status(message: JsonObject, report: Report) -> JsonObject:
     with_status = [item for item in message["content"] if "status" in (item.get("toolResult") or {})]
     if not with_status:
         return message
-    report.add(
-        "dropped", "`status` of tool results dropped: the model rejects it", subject="status", fault="projection"
-    )
+    why = "`status` of tool results dropped: the model rejects it"
+    report.add("dropped", why, subject="status", fault="projection")
     content = [
         {**item, "toolResult": {key: value for key, value in item["toolResult"].items() if key != "status"}}
         if "toolResult" in item
@@ -268,13 +267,8 @@ def _model_family(model: str | None) -> Model:
 def _replace_model_fields(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:
     """Replace the model-specific fields when the model family changes; report each dropped one."""
     for key in sorted(inner.keys() - after.keys()):
-        report.add(
-            "dropped",
-            f"`{key}` dropped: a field for another model family",
-            subject=key,
-            fault="projection",
-            level=field_level(key),
-        )
+        message = f"`{key}` dropped: a field for another model family"
+        report.add("dropped", message, subject=key, fault="projection", level=field_level(key))
     return dict(after)
 
 

@@ -146,9 +146,6 @@ def _strip_top_level(
     text = schema.get("description")
     if isinstance(text, str) and text:
         description = f"{description}\n{text}".strip()
-    context.report.add(
-        "tools",
-        f"{', '.join(dropped)} dropped from the top level of the schema: the model does not accept them",
-        subject=name,
-    )
+    message = f"{', '.join(dropped)} dropped from the top level of the schema: the model does not accept them"
+    context.report.add("tools", message, subject=name)
     return {key: schema[key] for key in _NOVA_TOP_LEVEL if key in schema}, description

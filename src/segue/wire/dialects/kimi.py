@@ -64,17 +64,12 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     options = hash_invalid_user_id(options, OPENAI_USER_PATTERN, report)
     reasoning, disabled = options.reasoning, is_reasoning_off(options.reasoning)
     if reasoning is not None and not disabled and (reasoning.effort is not None or reasoning.budget is not None):
-        report.add(
-            "adjusted",
-            "reasoning effort and budget dropped: reasoning is only on or off on this model",
-            subject="reasoning",
-            level="lost",
-        )
+        message = "reasoning effort and budget dropped: reasoning is only on or off on this model"
+        report.add("adjusted", message, subject="reasoning", level="lost")
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     if forced and model.reasons_by_default and not disabled:
-        report.add(
-            "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
-        )
+        message = "`tool_choice` set to auto: no tool can be forced while reasoning is on"
+        report.add("adjusted", message, subject="tool_choice")
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     return options
 

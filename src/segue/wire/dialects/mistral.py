@@ -101,11 +101,8 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     effort = reasoning.effort or ("high" if reasoning.budget is None else None)
     if effort not in levels:
         effort = closest_effort((reasoning.budget or 0) if effort is None else budget_for_effort(effort), levels)
-        report.add(
-            "adjusted",
-            f"reasoning effort set to {effort}: the model supports only {', '.join(levels)}",
-            subject="reasoning",
-        )
+        message = f"reasoning effort set to {effort}: the model supports only {', '.join(levels)}"
+        report.add("adjusted", message, subject="reasoning")
     return msgspec.structs.replace(options, reasoning=Reasoning(effort=effort))
 
 

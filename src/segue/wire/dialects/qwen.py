@@ -76,25 +76,19 @@ def _adjust_options(options: Options, model: Model, report: Report) -> Options:
     lacks_stream = re.search(r"\bqwen3-\d+(\.\d+)?b", model.name.lower()) is not None and not options.stream
     if support == "optional" and (forced or has_format or lacks_stream):
         conflict = "a forced tool" if forced else "a response format" if has_format else "a reply that is not streamed"
-        report.add(
-            "adjusted", f"reasoning disabled: the model does not support it with {conflict}", subject="reasoning"
-        )
+        message = f"reasoning disabled: the model does not support it with {conflict}"
+        report.add("adjusted", message, subject="reasoning")
         return msgspec.structs.replace(options, reasoning=Reasoning(enabled=False))
     if forced:
-        report.add(
-            "adjusted", "`tool_choice` set to auto: no tool can be forced while reasoning is on", subject="tool_choice"
-        )
+        message = "`tool_choice` set to auto: no tool can be forced while reasoning is on"
+        report.add("adjusted", message, subject="tool_choice")
         options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
     if has_format:
         options = drop_options(options, report, "not supported while reasoning is on", "response_format")
     budget = 0 if reasoning is None else reasoning.budget or budget_for_effort(reasoning.effort or "none")
     if budget > _MAX_BUDGET:
-        report.add(
-            "adjusted",
-            f"reasoning budget dropped: budgets above {_MAX_BUDGET} tokens may be rejected",
-            subject="reasoning",
-            level="lost",
-        )
+        message = f"reasoning budget dropped: budgets above {_MAX_BUDGET} tokens may be rejected"
+        report.add("adjusted", message, subject="reasoning", level="lost")
         options = msgspec.structs.replace(options, reasoning=Reasoning(enabled=True))
     return options
 

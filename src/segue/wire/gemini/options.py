@@ -182,12 +182,8 @@ def render_options(
     if options.stop:
         config["stopSequences"] = list(options.stop[:_STOP_LIMIT])
         if len(options.stop) > _STOP_LIMIT:
-            report.add(
-                "adjusted",
-                f"only the first {_STOP_LIMIT} stop sequences kept: the maximum",
-                subject="stop",
-                level="lost",
-            )
+            message = f"only the first {_STOP_LIMIT} stop sequences kept: the maximum"
+            report.add("adjusted", message, subject="stop", level="lost")
     config |= _render_format(options.response_format, capabilities, has_tools, report)
     thinking = _render_reasoning(options.reasoning, capabilities, report)
     if thinking is not None:
@@ -335,12 +331,8 @@ def fit_tool_choice(body: JsonObject, model: Model, report: Report) -> None:
                 config, functionCallingConfig=replace_fields(fitted, mode="AUTO") if forced else fitted
             )
     if not capabilities_of(model).server_tools and get_field(config, "includeServerSideToolInvocations"):
-        report.add(
-            "adjusted",
-            "`includeServerSideToolInvocations` dropped: not supported by the model",
-            subject="tool_config",
-            level="lost",
-        )
+        message = "`includeServerSideToolInvocations` dropped: not supported by the model"
+        report.add("adjusted", message, subject="tool_config", level="lost")
         changed = replace_fields(changed, includeServerSideToolInvocations=None)
     if changed is not config:
         body[find_key(body, "toolConfig")] = changed
@@ -392,9 +384,8 @@ def _render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, r
     elif capabilities.thinking_budget is not None:
         amount = _render_budget(reasoning, capabilities, capabilities.thinking_budget, report)
     elif not reasoning.is_off:
-        report.add(
-            "adjusted", "`reasoning` dropped: the model does not support reasoning", subject="reasoning", level="lost"
-        )
+        message = "`reasoning` dropped: the model does not support reasoning"
+        report.add("adjusted", message, subject="reasoning", level="lost")
         return None
     shows = reasoning.visible and amount != {"thinkingBudget": 0}
     return {"includeThoughts": True, **(amount or {})} if shows else amount
@@ -402,11 +393,8 @@ def _render_reasoning(reasoning: Reasoning | None, capabilities: Capabilities, r
 
 def _render_level(reasoning: Reasoning, levels: tuple[Effort, ...], report: Report) -> JsonObject | None:
     if reasoning.is_off:
-        report.add(
-            "adjusted",
-            f"thinking level set to {levels[0]}: thinking cannot be disabled on this model",
-            subject="reasoning",
-        )
+        message = f"thinking level set to {levels[0]}: thinking cannot be disabled on this model"
+        report.add("adjusted", message, subject="reasoning")
         return {"thinkingLevel": levels[0].upper()}
     effort = reasoning.effort
     if effort is None and reasoning.budget is not None:
@@ -426,11 +414,8 @@ def _render_budget(
     if reasoning.is_off:
         if capabilities.can_disable_thinking:
             return {"thinkingBudget": 0}
-        report.add(
-            "adjusted",
-            f"thinking budget set to {minimum}: thinking cannot be disabled on this model",
-            subject="reasoning",
-        )
+        message = f"thinking budget set to {minimum}: thinking cannot be disabled on this model"
+        report.add("adjusted", message, subject="reasoning")
         return {"thinkingBudget": minimum}
     if reasoning.budget is None and reasoning.effort is None:
         return {"thinkingBudget": _DYNAMIC_BUDGET}

@@ -111,9 +111,8 @@ def _render_function(tool: Tool, render_context: RenderContext) -> JsonObject:
             tool.parameters, rules.GEMINI, render_context.report, subject=tool.name
         )
     if tool.strict:
-        render_context.report.add(
-            "tools", "`strict` dropped: Gemini has no such option", subject=tool.name, level="lost"
-        )
+        message = "`strict` dropped: Gemini has no such option"
+        render_context.report.add("tools", message, subject=tool.name, level="lost")
     return rendered
 
 
@@ -130,9 +129,8 @@ def _valid_schemas(function: JsonObject, render_context: RenderContext) -> JsonO
         schema = get_field(function, plain)
         if schema is None and isinstance(gemini_schema, dict):
             schema = to_object_schema(parse_schema(cast("JsonObject", gemini_schema)))
-        render_context.report.add(
-            "tools", f"`{name}` sent as `{plain}`: not a valid Gemini schema", subject=get_text(function, "name")
-        )
+        message = f"`{name}` sent as `{plain}`: not a valid Gemini schema"
+        render_context.report.add("tools", message, subject=get_text(function, "name"))
         changed = replace_fields(changed, **{name: None, plain: schema})
     return changed
 

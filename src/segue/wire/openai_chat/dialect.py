@@ -174,13 +174,8 @@ def drop_unknown_keys(entry: JsonObject, place: str, context: ChatContext) -> Js
     for key in sorted(dropped):
         if (place, key) not in context.dropped_keys and entry[key] is not None:
             owner = _PLACE_NAMES.get(place, f"{place} messages")
-            context.report.add(
-                "dropped",
-                f"`{key}` of {owner} dropped: not accepted by {context.dialect.name}",
-                subject=key,
-                fault="projection",
-                level=field_level(key),
-            )
+            message = f"`{key}` of {owner} dropped: not accepted by {context.dialect.name}"
+            context.report.add("dropped", message, subject=key, fault="projection", level=field_level(key))
         context.dropped_keys.add((place, key))
     return {key: value for key, value in entry.items() if key not in dropped}
 

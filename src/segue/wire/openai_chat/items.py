@@ -259,9 +259,8 @@ def _render_detail(media: Media, context: ChatContext) -> JsonObject:
     if detail is None or not context.dialect.vendor_options or media.kind != "image":
         return {}
     if detail not in _DETAILS:
-        context.report.add(
-            "adjusted", f"image detail {detail} set to high: not supported by {context.dialect.name}", subject="detail"
-        )
+        message = f"image detail {detail} set to high: not supported by {context.dialect.name}"
+        context.report.add("adjusted", message, subject="detail")
     return {"detail": detail if detail in _DETAILS else "high"}
 
 

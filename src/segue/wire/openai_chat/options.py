@@ -201,9 +201,8 @@ def fit_options(
     unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
     options = drop_options(options, report, f"{dialect.name} has no such option", *unnamed)
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
-        report.add(
-            "adjusted", f"`stop` cut to {dialect.stop_limit} sequences, the maximum", subject="stop", level="lost"
-        )
+        message = f"`stop` cut to {dialect.stop_limit} sequences, the maximum"
+        report.add("adjusted", message, subject="stop", level="lost")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
     options = dialect.adjust_options(options, model, report)
     if dialect.reasoning_option in ("effort", "graded"):
@@ -221,11 +220,8 @@ def _fit_required_choice(options: Options, dialect: ChatDialect, declared: froze
         return options
     only = next(iter(declared)) if len(declared) == 1 else None
     replacement = "auto" if only is None else f"{only}, the only tool"
-    report.add(
-        "adjusted",
-        f"`tool_choice` set to {replacement}: {dialect.name} does not support required",
-        subject="tool_choice",
-    )
+    message = f"`tool_choice` set to {replacement}: {dialect.name} does not support required"
+    report.add("adjusted", message, subject="tool_choice")
     new_choice = ToolChoice("auto") if only is None else ToolChoice("tool", only)
     return msgspec.structs.replace(options, tool_choice=new_choice)
 
@@ -260,9 +256,8 @@ def render_chat_vendor_options(options: Options, dialect: ChatDialect, report: R
     if "metadata" in rendered and rendered.get("store") is not True:
         # Rejected otherwise: "The 'metadata' parameter is only allowed when 'store' is enabled."
         del rendered["metadata"]
-        report.add(
-            "adjusted", "`metadata` dropped: only accepted together with `store`", subject="metadata", level="note"
-        )
+        message = "`metadata` dropped: only accepted together with `store`"
+        report.add("adjusted", message, subject="metadata", level="note")
     return rendered
 
 

@@ -324,9 +324,8 @@ def _render_output_content(response: ToolResponse, context: ResponsesContext) ->
     else:
         content = render_content(response.content or (), context)
     if isinstance(content, str) and len(content) > OUTPUT_LIMIT:
-        context.report.add(
-            "dropped", f"tool output cut to {OUTPUT_LIMIT} characters, the maximum", call_id=response.call_id
-        )
+        message = f"tool output cut to {OUTPUT_LIMIT} characters, the maximum"
+        context.report.add("dropped", message, call_id=response.call_id)
         return content[: OUTPUT_LIMIT - 1] + "…"
     return content
 

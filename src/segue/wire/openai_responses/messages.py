@@ -413,9 +413,8 @@ def render_messages(messages: Sequence[Message], context: ResponsesContext) -> l
     # OAI-RESP-27: `compaction_trigger` must be the last item.
     misplaced = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
     if misplaced:
-        context.report.add(
-            "dropped", "compaction_trigger dropped: only allowed as the last item", subject="compaction_trigger"
-        )
+        why = "compaction_trigger dropped: only allowed as the last item"
+        context.report.add("dropped", why, subject="compaction_trigger")
     return [item for item in items if not any(item is dropped for dropped in misplaced)] if misplaced else items
 
 
@@ -454,13 +453,8 @@ def _report_dropped_id(item: JsonObject, native: Native | None, context: Respons
     """Report the item's id if it was dropped; returns the item."""
     original_id = native.fragment.get("id") if native is not None else None
     if original_id is not None and item.get("id") != original_id and item.get("type") != "local_shell_call_output":
-        context.report.add(
-            "dropped",
-            "item id dropped: it is invalid or used by another item",
-            subject="id",
-            fault="projection",
-            level="note",
-        )
+        message = "item id dropped: it is invalid or used by another item"
+        context.report.add("dropped", message, subject="id", fault="projection", level="note")
     return item
 
 

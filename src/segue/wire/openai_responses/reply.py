@@ -306,11 +306,8 @@ def render_item(block: Block, suffix: str, state: str, context: ResponsesContext
     if isinstance(block, ToolResponse) or (isinstance(block, ToolCall) and block.kind == "hosted"):
         if is_own:
             return render_reply_items([block], context)
-        context.report.add(
-            "dropped",
-            f"call of the hosted tool {block.name or ''} dropped from the reply: the API cannot represent it",
-            subject=block.name,
-        )
+        message = f"call of the hosted tool {block.name or ''} dropped from the reply: the API cannot represent it"
+        context.report.add("dropped", message, subject=block.name)
         return []
     if not isinstance(block, ToolCall) or is_own:
         return (

@@ -54,9 +54,8 @@ def render_tool_schema(
     if not tool.strict:
         return render_schema(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
     if strict is None:
-        report.add(
-            "tools", "`strict` dropped: the target has a different schema subset", subject=tool.name, level="lost"
-        )
+        message = "`strict` dropped: the target has a different schema subset"
+        report.add("tools", message, subject=tool.name, level="lost")
     else:
         schema = tool.parameters or {}
         rendered = _render_cached(schema, strict, as_object=True)
@@ -83,15 +82,13 @@ def render_format_schema(
         )
         if not why:
             return _replace_schema(form, rendered, report)
-        report.add(
-            "adjusted", f"`strict` dropped from the response format: {why}", subject="response_format", level="lost"
-        )
+        message = f"`strict` dropped from the response format: {why}"
+        report.add("adjusted", message, subject="response_format", level="lost")
         form = replace(form, strict=None)
     rendered = _render_cached(form.schema or {}, rules, as_object=False)
     if rendered.unsupported:
-        report.add(
-            "adjusted", f"`response_format` dropped: {rendered.unsupported}", subject="response_format", level="lost"
-        )
+        message = f"`response_format` dropped: {rendered.unsupported}"
+        report.add("adjusted", message, subject="response_format", level="lost")
         return None
     return _replace_schema(form, rendered, report)
 

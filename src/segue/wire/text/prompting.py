@@ -85,17 +85,13 @@ def _render_declarations(transcript: Transcript, text_format: TextFormat, names:
     tools = [to_function_tool(tool, report) for tool in transcript.tools if tool.kind != "hosted"]
     for tool in transcript.tools:
         if tool.kind == "hosted":
-            report.add(
-                "dropped",
-                f"hosted tool {tool.name} not declared: hosted tools can't be declared in the system text",
-                subject=tool.name,
-            )
+            message = f"hosted tool {tool.name} not declared: hosted tools can't be declared in the system text"
+            report.add("dropped", message, subject=tool.name)
     if not tools:
         return ""
     count = format_count(len(tools), "tool")
-    report.add(
-        "tools", f"{count} declared in the system text, in the {text_format.name} format", subject=text_format.name
-    )
+    message = f"{count} declared in the system text, in the {text_format.name} format"
+    report.add("tools", message, subject=text_format.name)
     text = text_format.render_tools([msgspec.structs.replace(tool, name=names.render(tool.name)) for tool in tools])
     return "\n\n".join([text, *_render_tool_choice(transcript, names, report)])
 
@@ -104,25 +100,16 @@ def _render_tool_choice(transcript: Transcript, names: NameMap, report: Report) 
     """Render tool choice and parallel calls as instructions."""
     choice: ToolChoice | None = transcript.options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name is not None:
-        report.add(
-            "adjusted",
-            "`tool_choice` moved into the system text: the model is instructed to call the tool",
-            subject="tool_choice",
-        )
+        message = "`tool_choice` moved into the system text: the model is instructed to call the tool"
+        report.add("adjusted", message, subject="tool_choice")
         yield f"You must call the function {names.render(choice.name)} now."
     elif choice is not None and choice.mode == "required":
-        report.add(
-            "adjusted",
-            "`tool_choice` moved into the system text: the model is instructed to call a tool",
-            subject="tool_choice",
-        )
+        message = "`tool_choice` moved into the system text: the model is instructed to call a tool"
+        report.add("adjusted", message, subject="tool_choice")
         yield "You must call a function now."
     if transcript.options.parallel is False:
-        report.add(
-            "adjusted",
-            "`parallel_tool_calls` moved into the system text: the model is instructed to make one call at a time",
-            subject="parallel_tool_calls",
-        )
+        message = "`parallel_tool_calls` moved into the system text: the model is instructed to make one call at a time"
+        report.add("adjusted", message, subject="parallel_tool_calls")
         yield "Call one function at a time."
 
 

@@ -133,12 +133,8 @@ class _ToolConverter:
             ):
                 why = "another tool has the same name"
             if why is not None:
-                self._report.add(
-                    "tools",
-                    f"hosted tool {declaration.tool.name} not declared: {why}",
-                    subject=declaration.tool.name,
-                    level="lost",
-                )
+                message = f"hosted tool {declaration.tool.name} not declared: {why}"
+                self._report.add("tools", message, subject=declaration.tool.name, level="lost")
                 continue
             self._report_declared(target, declaration)
             self._report_dropped_options(target, declaration, options, members)
