@@ -96,9 +96,8 @@ class Conversation:
     @tools.setter
     def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
         if not isinstance(declarations, Iterable) or isinstance(declarations, str | bytes | bytearray | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(
-                f"a list of tool declarations was expected, not {type(declarations).__name__}", path="tools"
-            )
+            message = f"a list of tool declarations was expected, not {type(declarations).__name__}"
+            raise InputError(message, path="tools")
         self._update_request(
             tools=tuple(tool for position, entry in enumerate(declarations) for tool in _parse_tools(entry, position))
         )

@@ -144,9 +144,8 @@ class ConversationState:
         matching = [candidate for candidate in self.history.newest_calls if candidate.origin.raw_id == key]
         pending = [candidate for candidate in matching if ledger[candidate.id].state == "pending"]
         if not matching:
-            raise InputError(
-                f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn", path="call"
-            )
+            message = f"unknown tool call {key!r}: not in this conversation, nor a raw id in its newest turn"
+            raise InputError(message, path="call")
         return (pending or matching)[0]
 
 

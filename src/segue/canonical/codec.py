@@ -108,10 +108,8 @@ def loads(data: bytes) -> tuple[Request, dict[str, Any]]:
     if FORMAT_KEY not in envelope:
         raise InputError("not a stored conversation: the field `segue` with its version is missing")
     if envelope[FORMAT_KEY] != VERSION:
-        raise InputError(
-            f"stored version {envelope[FORMAT_KEY]!r} is not supported; this version of segue reads {VERSION}",
-            path=FORMAT_KEY,
-        )
+        message = f"stored version {envelope[FORMAT_KEY]!r} is not supported; this version of segue reads {VERSION}"
+        raise InputError(message, path=FORMAT_KEY)
     return decode_request(_require_object(envelope.get("value"), "value")), envelope
 
 

@@ -59,9 +59,8 @@ def guard_fetch(fetch: Fetch) -> Fetch:
             case (bytes() | bytearray() as data, str() | None as mime):
                 return bytes(data), cast("str", mime)
             case _:
-                raise InputError(
-                    f"bytes and a media type were expected for {url!r}, not {type(fetched).__name__}", path="fetch"
-                )
+                message = f"bytes and a media type were expected for {url!r}, not {type(fetched).__name__}"
+                raise InputError(message, path="fetch")
 
     return guarded
 

@@ -68,8 +68,6 @@ def id_scheme_for(wire: Wire, model: Model, tool_format: str, base_wire: Wire) -
         return wire.id_scheme(model)
     if wire.name not in form.wires:
         accepted = [name for name, other in load_tool_formats().items() if wire.name in other.wires]
-        raise InputError(
-            f"{wire.name} does not accept the tool format {tool_format!r}; it accepts {', '.join(accepted)}",
-            path="tool_format",
-        )
+        message = f"{wire.name} does not accept the tool format {tool_format!r}; it accepts {', '.join(accepted)}"
+        raise InputError(message, path="tool_format")
     return form.ids or base_wire.id_scheme(model)

@@ -97,9 +97,8 @@ def _require_encrypted(results: list[JsonObject]) -> list[JsonObject]:
     """Raise `InputError` for a web search result without the server's `encrypted_content` (ANT-32)."""
     for entry in results:
         if entry["type"] == "web_search_result" and not entry.get("encrypted_content"):
-            raise InputError(
-                "web search results need the server's encrypted_content, so new ones can't be created", path="content"
-            )
+            message = "web search results need the server's encrypted_content, so new ones can't be created"
+            raise InputError(message, path="content")
     return results
 
 

@@ -37,9 +37,8 @@ def render_payload(blocks: Sequence[Block], entry: Entry, shape: PayloadShape) -
         return original
     _reject_extra_blocks(rendered_blocks, entry, shape)
     if not rendered_blocks:
-        raise InputError(
-            f"{entry.wire_type} needs a tool call or a tool result; the blocks have neither", path="blocks"
-        )
+        message = f"{entry.wire_type} needs a tool call or a tool result; the blocks have neither"
+        raise InputError(message, path="blocks")
     if shape.list_path is None:
         payload = _render_blocks(
             rendered_blocks, _add_signature(blocks, _initial_payload(entry, shape), shape), entry, shape

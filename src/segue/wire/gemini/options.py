@@ -140,10 +140,8 @@ def _parse_choice(config: JsonObject, path: str) -> ToolChoice | None:
         case "" | "MODE_UNSPECIFIED":
             return None
         case _:
-            raise InputError(
-                f"unknown mode {mode}; expected one of AUTO, ANY, NONE, VALIDATED",
-                path=join_path(path, find_key(config, "mode")),
-            )
+            message = f"unknown mode {mode}; expected one of AUTO, ANY, NONE, VALIDATED"
+            raise InputError(message, path=join_path(path, find_key(config, "mode")))
 
 
 def _parse_format(config: JsonObject, path: str) -> ResponseFormat | None:
