@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from segue.canonical.blocks import Media
 from segue.canonical.json import encode_json_text, parse_json
 from segue.corpora.chat import render_tools
-from segue.corpora.rows import MARK, Parsed, Provenance, Row, mark, row_from_chat
+from segue.corpora.rows import MARK, Parsed, Provenance, Row, make_call, mark, row_from_chat
 from segue.corpora.turns import Turn, Turns, arguments_object, make_target, media_url
 from segue.errors import InputError
 from segue.sessions.values import list_of, object_of, string_of
@@ -42,10 +40,8 @@ def parse(value: Mapping[str, Any]) -> Parsed:
         messages += _parse_item(item, at, items[at - 2] if at > 1 else {})
     tools = details.get("tools")
     declared = list_of(parse_json(tools)[0]) if isinstance(tools, str) and tools else list_of(tools)
-    row = row_from_chat(_join_calls(messages), declared)
-    provenance = Provenance(session=str(value.get("id") or ""))
-    records = row.records - {0}
-    return Parsed((msgspec.structs.replace(row, provenance=provenance, records=records),), len(items))
+    row = row_from_chat(_join_calls(messages), declared, Provenance(session=str(value.get("id") or "")))
+    return Parsed((row,), len(items))
 
 
 def _parse_item(item: dict[str, Any], at: int, before: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -58,8 +54,7 @@ def _parse_item(item: dict[str, Any], at: int, before: Mapping[str, Any]) -> Ite
         case "api_action" | "code_action":
             name = item.get("function") if kind == "api_action" else f"{_CODE}{item.get('language')}"
             arguments = item.get("kwargs") if kind == "api_action" else {"code": content}
-            function = {"name": name, "arguments": arguments}
-            call = {"id": string_of(item.get("tool_call_id")) or f"call_{at}", "type": "function", "function": function}
+            call = make_call(string_of(item.get("tool_call_id")) or f"call_{at}", name, arguments)
             text = string_of(item.get("description"))
             yield mark({"role": "assistant", "content": text, "tool_calls": [call], **thought}, at)
         case "text_observation" | "image_observation" | "web_observation":

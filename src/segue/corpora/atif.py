@@ -12,7 +12,7 @@ import msgspec
 
 from segue.canonical.blocks import Media, Text, ToolResponse
 from segue.corpora.chat import render_tools
-from segue.corpora.rows import Parsed, Provenance, Row, mark, row_from_chat
+from segue.corpora.rows import Parsed, Provenance, Row, make_call, mark, row_from_chat
 from segue.corpora.turns import Turn, Turns, arguments_object, make_target, media_url
 from segue.errors import InputError
 from segue.sessions.values import list_of, object_of, string_of
@@ -36,22 +36,17 @@ def parse(value: Mapping[str, Any]) -> Parsed:
     messages = [message for at, step in enumerate(steps, 1) for message in _parse_step(object_of(step), at, agent)]
     if not messages:
         raise InputError("this trajectory has no steps", path="steps")
-    row = row_from_chat(messages, list_of(agent.get("tool_definitions")))
     version = string_of(agent.get("version")) or ""
     session = string_of(value.get("session_id")) or string_of(value.get("trajectory_id")) or ""
-    row = msgspec.structs.replace(row, provenance=Provenance(session=session, client_version=version))
-    rows, count = [row], len(steps)
+    place = Provenance(session=session, client_version=version)
+    rows, count = [row_from_chat(messages, list_of(agent.get("tool_definitions")), place)], len(steps)
     for inner in list_of(value.get("subagent_trajectories")):
         parsed = parse(object_of(inner))
-        flags = ("sidechain",)
-        shifted = (_shift(each, count) for each in parsed.rows)
-        rows += [msgspec.structs.replace(each, flags=flags) for each in shifted]
+        for row in parsed.rows:
+            records = frozenset(record + count for record in row.records)
+            rows.append(msgspec.structs.replace(row, flags=("sidechain",), records=records))
         count += parsed.records
     return Parsed(tuple(rows), count)
-
-
-def _shift(row: Row, count: int) -> Row:
-    return msgspec.structs.replace(row, records=frozenset(record + count for record in row.records))
 
 
 def _parse_step(step: dict[str, Any], at: int, agent: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -65,7 +60,9 @@ def _parse_step(step: dict[str, Any], at: int, agent: Mapping[str, Any]) -> Iter
         if string_of(step.get("reasoning_content")):
             entry["reasoning_content"] = step["reasoning_content"]
         if calls:
-            entry["tool_calls"] = [_parse_call(call) for call in calls]
+            entry["tool_calls"] = [
+                make_call(call.get("tool_call_id"), call.get("function_name"), call.get("arguments")) for call in calls
+            ]
     # A step that is copied from another trajectory is not to be trained on.
     weight = 0 if role == "assistant" and step.get("is_copied_context") else None
     yield mark(entry, at, model=model if role == "assistant" else None, weight=weight)
@@ -77,11 +74,6 @@ def _parse_step(step: dict[str, Any], at: int, agent: Mapping[str, Any]) -> Iter
             continue
         failed = object_of(result.get("extra")).get("is_error") is True
         yield mark({"role": "tool", "tool_call_id": call_id, "content": content}, at, error=failed or None)
-
-
-def _parse_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = {"name": call.get("function_name"), "arguments": call.get("arguments")}
-    return {"id": call.get("tool_call_id"), "type": "function", "function": function}
 
 
 def _parse_content(content: Any) -> Any:

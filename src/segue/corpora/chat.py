@@ -12,7 +12,7 @@ from typing import Any, cast
 from segue.canonical.blocks import Media, Text
 from segue.canonical.json import parse_json
 from segue.canonical.request import Tool
-from segue.corpora.rows import Parsed, Row, mark, row_from_chat
+from segue.corpora.rows import Parsed, Row, make_call, mark, row_from_chat
 from segue.corpora.turns import Turn, Turns, arguments_object, arguments_text, make_target, media_url
 from segue.errors import InputError
 from segue.sessions.values import object_of
@@ -108,17 +108,8 @@ def render_message(turn: Turn, *, as_text: bool) -> dict[str, Any]:
             if turn.reasoning and not as_text:
                 message["reasoning_content"] = turn.reasoning
             if turn.calls:
-                message["tool_calls"] = [
-                    {
-                        "id": call.id,
-                        "type": "function",
-                        "function": {
-                            "name": call.name,
-                            "arguments": arguments_text(call) if as_text else arguments_object(call),
-                        },
-                    }
-                    for call in turn.calls
-                ]
+                arguments = arguments_text if as_text else arguments_object
+                message["tool_calls"] = [make_call(call.id, call.name, arguments(call)) for call in turn.calls]
             return {**message, "weight": turn.weight} if turn.weight is not None else message
         case "tool":
             assert turn.result is not None

@@ -105,10 +105,13 @@ def fact_of(message: Message, name: str) -> Any:
     return (message.extra or {}).get(name)
 
 
-def row_from_chat(
-    messages: Sequence[Mapping[str, Any]], tools: object = None, *, tool_source: ToolSource = "file"
-) -> Row:
-    """Return the row of Chat messages that are marked. Without tools, the source of the tools is unknown."""
+def make_call(call_id: object, name: object, arguments: object) -> dict[str, Any]:
+    """Return a call of Chat."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def row_from_chat(messages: Sequence[Mapping[str, Any]], tools: object = None, place: Provenance | None = None) -> Row:
+    """Return the row of Chat messages that are marked; 0 is the mark of text that is no record of its own."""
     body = {"messages": list(messages), **({"tools": tools} if tools else {})}
     request, records = parse_request(body, "openai-chat")
-    return Row(request, tool_source=tool_source if tools else "unknown", records=records)
+    return Row(request, place or Provenance(), tool_source="file" if tools else "unknown", records=records - {0})

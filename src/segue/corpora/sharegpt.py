@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from segue.canonical.blocks import Media, Text
 from segue.canonical.json import encode_json_text, parse_json
 from segue.corpora.chat import render_tools
-from segue.corpora.rows import Parsed, Row, mark, row_from_chat
+from segue.corpora.rows import Parsed, Row, make_call, mark, row_from_chat
 from segue.corpora.turns import Turn, Turns, arguments_object, make_target, media_url
 from segue.errors import InputError
 from segue.sessions.values import list_of, object_of
@@ -55,12 +53,7 @@ def parse(value: Mapping[str, Any]) -> Parsed:
                 raise InputError(f"unknown speaker {role!r}", path=f"conversations[{at - 1}].from")
     tools = value.get("tools")
     declared = parse_json(tools)[0] if isinstance(tools, str) and tools.strip() else tools
-    return Parsed((_without_place(row_from_chat(messages, list_of(declared))),), len(list_of(value["conversations"])))
-
-
-def _without_place(row: Row) -> Row:
-    """Return a row without the record of its system text, which is beside the list."""
-    return msgspec.structs.replace(row, records=row.records - {0})
+    return Parsed((row_from_chat(messages, list_of(declared)),), len(list_of(value["conversations"])))
 
 
 def _parse_calls(text: str, at: int) -> list[dict[str, Any]]:
@@ -69,12 +62,7 @@ def _parse_calls(text: str, at: int) -> list[dict[str, Any]]:
     if not found or not all(isinstance(call.get("name"), str) for call in found):
         raise InputError("calls were expected, with name and arguments", path=f"conversations[{at - 1}].value")
     return [
-        {
-            "id": f"call_{at}_{number}",
-            "type": "function",
-            "function": {"name": call["name"], "arguments": call.get("arguments", {})},
-        }
-        for number, call in enumerate(found)
+        make_call(f"call_{at}_{number}", each["name"], each.get("arguments", {})) for number, each in enumerate(found)
     ]
 
 

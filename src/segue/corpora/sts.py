@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from segue.corpora.rows import Parsed, Provenance, Row, mark, row_from_chat
 from segue.corpora.turns import Turns, arguments_text, make_target
 from segue.errors import InputError
@@ -35,9 +33,8 @@ def parse(lines: Sequence[LogLine]) -> Parsed:
         messages = [_parse_message(line) for line in rest]
         if not messages:
             raise InputError("this session has no messages", path=f"line {header.number}")
-        row = row_from_chat(messages)
-        provenance = Provenance(line=header.number, session=str(header.value.get("id") or ""))
-        rows.append(msgspec.structs.replace(row, provenance=provenance))
+        place = Provenance(line=header.number, session=str(header.value.get("id") or ""))
+        rows.append(row_from_chat(messages, place=place))
     return Parsed(tuple(rows), len(lines) - len(starts))
 
 
