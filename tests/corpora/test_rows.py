@@ -107,6 +107,19 @@ def test_items_that_codex_rolled_back_are_a_row_of_their_own(tmp_path):
     assert "LEFT" not in texts(main)
 
 
+@pytest.mark.parametrize(
+    ("output", "is_cut"),
+    [("x\n... [300 lines truncated] ...\ny", True), ("Output truncated", True), ("truncated?", False)],
+)
+def test_a_row_with_a_result_that_was_cut_off_is_flagged(output, is_cut):
+    log = ClaudeCode()
+    log.user("ASK")
+    log.reply("m1", {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}})
+    log.result("toolu_1", output)
+    (row,) = convert_session(encode(log), to="openai")
+    assert row["segue"]["flags"] == ("truncated" if is_cut else "")
+
+
 # --------------------------------------------------------------------------------------------------------------- facts
 
 

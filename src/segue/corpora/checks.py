@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -11,12 +10,6 @@ from segue.canonical.blocks import Text
 from segue.corpora.client_tools import undeclared_tools
 from segue.corpora.rows import Row
 from segue.corpora.turns import Turns
-
-_CUT = re.compile(
-    r"\[?\.{3} ?\[?(?:\d[\d,]* (?:characters|chars|lines|bytes|tokens) )?(?:truncated|omitted)"
-    r"|output (?:was )?truncated|<persisted-output>|\[truncated|characters truncated|content truncated",
-    re.IGNORECASE,
-)
 
 
 class Rule(Struct, frozen=True):
@@ -46,7 +39,7 @@ def find_problems(row: Row, turns: Turns) -> Iterator[str]:
     for turn in turns.turns:
         if turn.result is not None and turn.result.synthetic is not None:
             yield "missing-result"
-        if turn.result is not None and _CUT.search(turn.text):
+        if turn.is_cut_off:
             yield "truncated-result"
         for call in turn.calls:
             if call.arguments is None and call.arguments_text is not None:

@@ -66,7 +66,7 @@ def describe_row(row: Row, turns: Turns) -> dict[str, str | int]:
         "format": place.format,
         "session": place.session,
         "client_version": place.client_version,
-        "flags": ",".join(row.flags),
+        "flags": ",".join(turns.flags),
         "tools": row.tool_source,
         "undeclared_tools": ",".join(undeclared_tools(row.request)),
         "models": ",".join(turns.models),

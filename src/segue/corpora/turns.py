@@ -6,6 +6,7 @@ exactly one result, which may be one that says that there was none, and a result
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
@@ -29,7 +30,7 @@ from segue.canonical.blocks import (
 from segue.canonical.ids import normalize_to_openai_tool_id
 from segue.canonical.json import encode_json_text
 from segue.canonical.request import Tool
-from segue.corpora.rows import Row, fact_of
+from segue.corpora.rows import Flag, Row, fact_of
 from segue.errors import SegueError
 from segue.render.constraints import Constraints, Policy
 from segue.render.passes import render
@@ -71,6 +72,14 @@ def make_target(
     return msgspec.structs.replace(TRAINING, api=name, **changes)
 
 
+_CUT = re.compile(
+    r"\[?\.{3} ?\[?(?:\d[\d,]* (?:characters|chars|lines|bytes|tokens) )?(?:truncated|omitted)"
+    r"|output (?:was )?truncated|<persisted-output>|\[truncated|characters truncated|content truncated",
+    re.IGNORECASE,
+)
+_CUT_WORDS = ("truncated", "omitted", "<persisted-output>")
+
+
 class Turn(Struct, frozen=True):
     """A message: of one role, a reply with its reasoning and calls, or the result of one call.
 
@@ -89,12 +98,21 @@ class Turn(Struct, frozen=True):
     def text(self) -> str:
         return join_texts(block.text for block in self.blocks if isinstance(block, Text))
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether this is a result that the client seems to have shortened."""
+        if self.result is None:
+            return False
+        folded = self.text.casefold()
+        return any(word in folded for word in _CUT_WORDS) and _CUT.search(self.text) is not None
+
 
 class Turns(Struct, frozen=True):
-    """The turns of a row, its tools, and how often what was changed or lost on the way."""
+    """The turns of a row, its tools, its flags, and how often what was changed or lost on the way."""
 
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...]
+    flags: tuple[Flag, ...]
     changes: Counter[str]
 
     @property
@@ -125,7 +143,9 @@ def build_turns(row: Row, constraints: Constraints = TRAINING, *, only_model: st
     _verify(turns)
     broken = sum(call.arguments is None and call.arguments_text is not None for turn in turns for call in turn.calls)
     changes[_BROKEN] += broken
-    return Turns(tuple(turns), tuple(tool for tool in transcript.tools if tool.kind != "hosted"), +changes)
+    tools = tuple(tool for tool in transcript.tools if tool.kind != "hosted")
+    flags: tuple[Flag, ...] = (*row.flags, "truncated") if any(turn.is_cut_off for turn in turns) else row.flags
+    return Turns(tuple(turns), tools, flags, +changes)
 
 
 def count_findings(report: Report) -> Counter[str]:

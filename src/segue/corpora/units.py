@@ -89,7 +89,7 @@ class Counts(Struct):
 
     def count_row(self, row: Row, turns: Turns) -> None:
         self.rows += 1
-        self.count("flag", row.flags)
+        self.count("flag", turns.flags)
         self.count("tools from", (row.tool_source,))
         self.count("change", turns.changes)
         self.count("model", turns.models)
