@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from segue.corpora import Counts, Settings, convert, convert_session, features
+from segue.corpora import Counts, Settings, convert, convert_session, features, load
 from segue.corpora.parts import Part
 from segue.corpora.ray_engine import run_on_ray
 from tests.corpora.samples import PICTURE, encode, log_odd_session, write_corpus
@@ -84,6 +84,23 @@ def check_map(folder: Path) -> Iterator[str]:
     os.environ["HF_HOME"] = str(folder / "hf")
     runpy.run_path(str(ROOT / "examples/engines/corpus_datasets.py"), run_name="__main__")
     yield "ran"
+
+
+def check_generator(folder: Path) -> Iterator[str]:
+    """`Dataset.from_generator` takes the loader, with several processes, too."""
+    from_generator = import_module("datasets").Dataset.from_generator
+    paths = [str(file) for file in sorted((folder / "in/sessions").iterdir())]
+    for processes in (None, 2):
+        rows = from_generator(
+            load,
+            features=features("template"),
+            gen_kwargs={"paths": paths, "to": "template"},
+            num_proc=processes,
+            cache_dir=str(folder / f"c{processes}"),
+        )
+        written = [row for path in paths for row in load([path], "template")]
+        assert [_given(dict(row)) for row in rows] == written
+        yield f"{len(rows)} rows"
 
 
 def check_atif(folder: Path) -> Iterator[str]:
@@ -179,6 +196,7 @@ def check_urls(folder: Path) -> Iterator[str]:
 CHECKS = {
     "datasets": check_datasets,
     "map": check_map,
+    "generator": check_generator,
     "atif": check_atif,
     "adp": check_adp,
     "ray": check_ray,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from segue.canonical.json import encode_json
-from segue.corpora import Row, Settings, convert, convert_session, read
+from segue.corpora import Row, Settings, convert, convert_session, load, read
 from segue.errors import InputError
 from segue.sessions.registry import CLIENTS
 from tests.cli.client_logs import ClaudeCode, Codex
@@ -351,6 +351,20 @@ def test_recorded_sessions_are_valid_trajectories(client):
         assert find_adp_faults(row) == []
     for row in convert_session(data, to="atif"):
         assert [step["step_id"] for step in row["steps"]] == [*range(1, len(row["steps"]) + 1)]
+
+
+def test_rows_of_folders_are_loaded_in_another_format(tmp_path):
+    (tmp_path / "x.jsonl").write_bytes(session())
+    (tmp_path / "bad.jsonl").write_text("x")
+    found: list[str] = []
+    (row,) = load([tmp_path], "template", rejected=lambda reject: found.append(reject.reason))
+    assert row["segue"]["file"] == str(tmp_path / "x.jsonl")
+    assert {key: row[key] for key in ("messages", "tools")} == {
+        key: convert_session(session(), to="template")[0][key] for key in ("messages", "tools")
+    }
+    assert found == ["no JSON object was found"]
+    with pytest.raises(InputError, match=r"bad\.jsonl"):
+        list(load([tmp_path], "template"))
 
 
 def test_content_that_can_not_be_read_raises_with_its_place():
