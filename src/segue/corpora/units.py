@@ -165,7 +165,11 @@ def _read_lines(unit: Unit, form: Format, counts: Counts) -> Iterator[Found]:
 def _parse_object(line: FoundLine) -> dict[str, Any]:
     if line.data is None:
         raise InputError(f"a line of {line.size:,} bytes is too long")
-    value = parse_json(line.data)[0]
+    try:
+        value = parse_json(line.data)[0]
+    except InputError as error:
+        # The offset says which line it is.
+        raise InputError(error.message.replace("at line 1, column", "at column"), path=error.path) from None
     if not isinstance(value, dict):
         raise InputError(f"a JSON object was expected, not {type(value).__name__}")
     return cast("dict[str, Any]", value)
