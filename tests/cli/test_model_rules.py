@@ -132,6 +132,15 @@ def test_without_a_rule_there_is_no_such_tool(project: Project) -> None:
     assert models(events) == [SONNET, SONNET]
 
 
+def test_model_is_used_where_no_rule_applies(project: Project) -> None:
+    project.write_user_config(
+        f'model = "{KIMI}"\nstrategy = "rules"\n[[rules]]\nwhen = "failed"\ncount = 1\nmodel = "{OPUS}"\n'
+    )
+    events = ask(project, "Read missing.txt")
+    assert models(events)[:2] == [KIMI, OPUS]
+    assert events[0]["why"] == "emulated; by rules: no other rule applies"
+
+
 def test_chat_shows_rules_and_goes_back_to_them(project: Project) -> None:
     (project.folder / "result").write_text("1 failed")
     lines = f"{TEST}\n{TEST}\n/route\n/model openai/gpt-4.1\n/route rules\n/route rules x\n/cost\n"

@@ -346,10 +346,13 @@ class Agent:
 
     def rules_route(self) -> Route:
         """Return the route by the rules of the configuration."""
-        rules = self.providers.config.settings.rules
-        if not rules:
+        settings = self.providers.config.settings
+        if not settings.rules:
             raise InputError("the configuration has no [[rules]]")
-        return ByRule([self._build_rule(rule) for rule in rules], cost=self.requests_cost)
+        rules = [self._build_rule(rule) for rule in settings.rules]
+        if settings.model_names:
+            rules.append(RoutingRule("otherwise", tuple(map(self.endpoint, settings.model_names)), prefer="first"))
+        return ByRule(rules, cost=self.requests_cost)
 
     def _build_rule(self, rule: RoutingRuleSettings) -> RoutingRule:
         endpoints = tuple(map(self.endpoint, rule.model_names))

@@ -264,7 +264,7 @@ RouteCost: TypeAlias = Callable[[Endpoint, Conversation], float | None]
 
 
 class ByRule(Route):
-    """The first rule that applies decides, at each request; its other models are used if the first one fails.
+    """The first rule that applies decides, at each request, else the last one; its other models if the first fails.
 
     What a rule depends on is in the conversation, so that it decides in the same way when one is resumed.
     """
@@ -275,13 +275,15 @@ class ByRule(Route):
         self._cost = cost
 
     def order(self, context: RouteContext) -> tuple[Sequence[Endpoint], str]:
-        rule = next((rule for rule in self.rules if rule.matches(context)), self.rules[-1])
+        rule = next((rule for rule in self.rules if rule.matches(context)), None)
+        why = "no rule applies" if rule is None else rule.why
+        rule = rule or self.rules[-1]
         if rule.prefer == "first" or len(rule.endpoints) == 1:
-            return rule.endpoints, rule.why
+            return rule.endpoints, why
         costs = [self._cost(endpoint, context.chat) for endpoint in rule.endpoints]
         by_name = dict(zip((endpoint.name for endpoint in rule.endpoints), costs, strict=True))
         endpoints = sort_by_cost(rule.endpoints, context.tokens, lambda endpoint: by_name[endpoint.name])
-        return endpoints, f"{rule.why}; cheapest" if len(costs) - costs.count(None) > 1 else rule.why
+        return endpoints, f"{why}; cheapest" if len(costs) - costs.count(None) > 1 else why
 
     def for_subagent(self) -> ByRule:
         return self
