@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,9 @@ from segue._switch_cost import Prompt, SwitchCost, cost_by_table, predict, predi
 from segue.canonical.request import Usage
 from segue.specs.caches import find_cache_rule
 from segue.specs.prices import find_model
+from segue.store.conversation import StoredConversation
+from segue.store.events import Switched
+from segue.store.sqlite import SqliteStore
 
 TOKENS = 100_000
 CACHED = Usage(TOKENS, 500, cache_read=TOKENS)
@@ -180,3 +185,20 @@ def test_repeated_prediction_is_the_same_and_changes_nothing() -> None:
     before = chat.dump()
     assert chat.switch_cost("kimi-k2.6") == chat.switch_cost("kimi-k2.6")
     assert chat.dump() == before
+
+
+def test_stored_conversation_knows_the_age_of_its_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = {"input_tokens": 0, "cache_creation_input_tokens": 100_000, "output_tokens": 500}
+    reply = {"role": "assistant", "model": "claude-sonnet-5", "content": [{"type": "text", "text": "Yes."}]}
+    with SqliteStore(tmp_path / "a.db") as store:
+        written = StoredConversation.create(store, target=Switched("anthropic", "claude-sonnet-5", "anthropic"))
+        written.add_user("word " * 80_000)
+        written.add_reply({**reply, "usage": usage, "stop_reason": "end_turn"}, source="anthropic")
+        now = time.time()
+        for stored in (written, StoredConversation(store, written.id)):
+            for seconds, state in ((10, "warm"), (100_000, "expired")):
+                monkeypatch.setattr("segue.store.conversation.time.time", lambda seconds=seconds: now + seconds)
+                assert list(stored.ages) == ["anthropic/claude-sonnet-5"]
+                cost = stored.switch_cost("moonshot/kimi-k2.6")
+                assert (cost.source, cost.state) == ("anthropic/claude-sonnet-5", state)
+        written.close()
