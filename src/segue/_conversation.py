@@ -39,8 +39,6 @@ from segue.wire.base import Fetch, validate_fetch
 from segue.wire.detect_body import detect_source
 from segue.wire.registry import find_wire, find_wire_or_server, vendor_of_model
 
-# The tokens of a reply, as a part of its prompt, before there is one: an agent reads much more than it writes.
-_TYPICAL_OUTPUT = 0.05
 # For how many targets the rendered prefix is cached.
 _MAX_CACHED_TARGETS = 3
 
@@ -241,8 +239,8 @@ class Conversation:
         prompt = self._predict_prompt(model, (ages or {}).get(model))
         if prompt.age is None:
             prompt = msgspec.structs.replace(prompt, last=None)
-        outputs = [usage.output for usage, _ in self.state.last_usages.values()]
-        output = outputs[-1] if outputs else ceil(prompt.tokens * _TYPICAL_OUTPUT)
+        newest = next(reversed(self.state.last_usages.values()), None)
+        output = newest[0].output if newest is not None else None
         return predict_requests(prompt, cost_of or cost_by_table, output=output, count=count)
 
     def _predict_prompt(self, name: str, age: float | None) -> Prompt:

@@ -23,6 +23,8 @@ CostOf: TypeAlias = Callable[[str, str, Usage], float | None]
 CacheState: TypeAlias = Literal["warm", "partly warm", "expired", "unknown", "below minimum", "cold"]
 SHOWN_ABOVE = 20_000
 """From how many tokens on the price of a switch is shown, if no setting says otherwise."""
+# The tokens of a reply, as a part of its prompt: an agent reads much more than it writes.
+_TYPICAL_OUTPUT = 0.05
 # Of no hour that has prices of its own.
 _NO_MINUTE = -1
 
@@ -140,9 +142,13 @@ class SwitchCost(Struct, frozen=True):
         return text
 
 
-def predict_requests(prompt: Prompt, cost_of: CostOf, *, output: int, count: int) -> float | None:
-    """Predict what the next requests to a model cost, if the prompt stays as long as it is; None if unknown."""
+def predict_requests(prompt: Prompt, cost_of: CostOf, *, output: int | None, count: int) -> float | None:
+    """Predict what the next requests to a model cost, if the prompt stays as long as it is; None if unknown.
+
+    `output` is how many tokens a reply has, None before there is one.
+    """
     cached, _ = prompt.find_cached()
+    output = ceil(prompt.tokens * _TYPICAL_OUTPUT) if output is None else output
     costs = [
         cost_of(prompt.provider, prompt.model, prompt.usage(part, output))
         for part in (cached, _round(prompt, prompt.tokens) or cached)

@@ -22,8 +22,6 @@ from segue.canonical.request import Usage
 _CACHE_SECONDS = 300.0
 _MAX_CONVERSATIONS = 10_000
 _BYTES_PER_TOKEN = 4
-# The tokens of a reply, as a part of its prompt, before there is one.
-_TYPICAL_OUTPUT = 0.05
 # A much shorter body is not the continuation of a longer one.
 _SHORTEST_PART = 0.9
 
@@ -114,9 +112,8 @@ class ConversationMemory:
         prompts = {target.name: self._predict(target, replies, size) for target in targets}
 
         def cost(target: Endpoint) -> float | None:
-            prompt = prompts[target.name]
-            output = last.usage.output if last is not None else round(prompt.tokens * _TYPICAL_OUTPUT)
-            return predict_requests(prompt, cost_of, output=output, count=REQUESTS)
+            output = last.usage.output if last is not None else None
+            return predict_requests(prompts[target.name], cost_of, output=output, count=REQUESTS)
 
         return sort_by_cost(targets, max(prompt.tokens for prompt in prompts.values()), cost)
 
