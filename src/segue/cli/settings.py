@@ -54,7 +54,6 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get
 import msgspec
 from msgspec import Meta, Struct
 
-from segue.bridge.failover import Preference
 from segue.canonical.request import Usage
 from segue.cli.request_options import parse_options
 from segue.cli.streams import BadInputError, format_os_error
@@ -70,6 +69,7 @@ Lines = Annotated[int, Meta(ge=0, le=1_000)]
 RoutingStrategy: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
 CompressionStrategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
 When: TypeAlias = Literal["long", "images", "failed", "otherwise"]
+Preference: TypeAlias = Literal["first", "cheapest"]
 SandboxMode: TypeAlias = Literal["on", "network", "off"]
 
 _TYPE_NAMES = {
