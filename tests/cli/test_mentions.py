@@ -60,3 +60,19 @@ def test_chat_says_what_a_turn_changed(tmp_path: Path, monkeypatch: pytest.Monke
         "changed notes.txt (+1 −1)",
         "changed new.txt (+1 −0)",
     ]
+
+
+def test_the_output_of_a_command_is_no_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(tmp_path)
+    monkeypatch.chdir(project.folder)
+    (project.folder / "notes.txt").write_text("buy milk")
+    lines = b"!echo see @missing.txt and @notes.txt\nWhat is that?\n/undo\n!echo two\nAnd that?\n"
+    output = project.run("chat", "--emulated", stdin=lines).out.decode()
+    assert "there is no file" not in output
+    assert "\u276f What is that?\n  \u25a4 $ echo see @missing.txt and @notes.txt  1 line\n" in output
+    assert "undone (\u00abWhat is that?\u00bb)" in output
+    [chat, *_] = project.run("log", "--json").json
+    assert chat["opening"] == "And that?"
+    [message, *_] = project.run("export", chat["id"], "--format", "anthropic").json["messages"]
+    assert [part["text"] for part in message["content"]] == ["And that?", "$ echo two:\n```\ntwo\n```"]
+    assert project.run("brief", chat["id"]).out.decode().count("[turn 0]") == 1

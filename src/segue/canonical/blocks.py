@@ -287,6 +287,11 @@ def state_of(response: ToolResponse) -> State:
     return "complete" if has_content or response.is_complete else "pending"
 
 
+def first_text(blocks: Iterable[Block]) -> str:
+    """Return the first text: of a user message the words, before the texts of its files and notes."""
+    return next((block.text for block in blocks if isinstance(block, Text) and block.text.strip()), "")
+
+
 def text_of(blocks: tuple[Block, ...] | None) -> str:
     """Return the text blocks joined into one string."""
     return join_texts(block.text for block in blocks or () if isinstance(block, Text))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -30,8 +30,10 @@ _FILE_NAME = re.compile(
 _TICKS = re.compile("`{3,}")
 
 
-def build_content(prompt: str, attached: Mapping[Path, Block], folder: Path) -> str | tuple[Block, ...]:
-    """Return the content of a user message: the text alone, or the text followed by its files.
+def build_content(
+    prompt: str, attached: Mapping[Path, Block], folder: Path, outputs: Sequence[str] = ()
+) -> str | tuple[Block, ...]:
+    """Return the content of a user message: the text alone, or the text followed by its files and other outputs.
 
     Mentions are relative to `folder`. A file that is attached and mentioned is added once.
     """
@@ -39,9 +41,10 @@ def build_content(prompt: str, attached: Mapping[Path, Block], folder: Path) -> 
     for file, name in find_mentions(prompt, folder).items():
         if file.resolve() not in blocks:
             blocks[file.resolve()] = read_attachment(file, name)
-    if not blocks:
+    added = (*blocks.values(), *map(Text, outputs))
+    if not added:
         return prompt
-    return (Text(prompt), *blocks.values()) if prompt.strip() else tuple(blocks.values())
+    return (Text(prompt), *added) if prompt.strip() else added
 
 
 def find_mentions(prompt: str, folder: Path) -> dict[Path, str]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Text
+from segue.canonical.blocks import first_text
 from segue.errors import InputError, StoreError
 from segue.store.base import ConversationSummary, StoredEvent
 from segue.store.events import (
@@ -89,9 +89,8 @@ def update_summary(summary: ConversationSummary, events: Sequence[Event]) -> Con
             case MessageAdded(message):
                 messages += 1
                 if message.speaker == "human" and not (summary.opening or changes.get("opening")):
-                    # The other texts of a message are its files.
-                    text = next((block.text for block in message.blocks if isinstance(block, Text) and block.text), "")
-                    changes["opening"] = sanitize_text(" ".join(text[: 4 * _OPENING_LENGTH].split())[:_OPENING_LENGTH])
+                    words = first_text(message.blocks)[: 4 * _OPENING_LENGTH].split()
+                    changes["opening"] = sanitize_text(" ".join(words)[:_OPENING_LENGTH])
             case CallCompleted() | ResultRecorded() | CallCancelled():
                 messages += 1
             case _:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Message, Text, ToolCall, state_of, text_of
+from segue.canonical.blocks import Message, ToolCall, calls_of, first_text, state_of, text_of
 from segue.view.format import ResultIndex, format_result, index_results
 
 _PATHS = ("path", "file_path", "filename", "target_file")
@@ -63,12 +63,12 @@ def make_brief(messages: Sequence[Message]) -> Brief:
     """Return the brief of a conversation."""
     placed = list(_number_turns(messages))
     results = index_results(messages)
-    calls = [(turn, block) for turn, _, block in placed if isinstance(block, ToolCall)]
+    calls = [(turn, call) for turn, message in placed for call in calls_of(message)]
     return Brief(
         goal=tuple(
-            Statement(turn, _shorten(block.text))
-            for turn, speaker, block in placed
-            if speaker == "human" and isinstance(block, Text) and block.text.strip()
+            Statement(turn, _shorten(text))
+            for turn, message in placed
+            if message.speaker == "human" and (text := first_text(message.blocks))
         ),
         files=tuple(_find_changes(calls, results)),
         open_points=tuple(_find_open_points(messages, calls, results)),
@@ -76,15 +76,14 @@ def make_brief(messages: Sequence[Message]) -> Brief:
     )
 
 
-def _number_turns(messages: Sequence[Message]) -> Iterator[tuple[int, str, Block]]:
-    """Yield each block with the number of its turn and its speaker."""
+def _number_turns(messages: Sequence[Message]) -> Iterator[tuple[int, Message]]:
+    """Yield each message with the number of its turn."""
     numbers: dict[str, int] = {}
     turn = 0
     for message in messages:
         if message.turn_key is not None:
             turn = numbers.setdefault(message.turn_key, len(numbers) + 1)
-        for block in message.blocks:
-            yield turn, message.speaker, block
+        yield turn, message
 
 
 def _find_changes(calls: Sequence[tuple[int, ToolCall]], results: ResultIndex) -> Iterator[Statement]:

@@ -151,7 +151,7 @@ class Chat:
             self._commands.discard(running)
         output = mask.mask_text(str(result.content)).rstrip("\n")
         self.print_rows([*wrap(sanitize(output), self.width, "", indent="  "), []])
-        self._command_outputs.append(f"I ran this command:\n{quote_text('$ ' + command, output)}")
+        self._command_outputs.append(quote_text(f"$ {command}", output))
 
     async def switch_to(self, log: ConversationLog) -> None:
         """Continue with another conversation."""
@@ -346,7 +346,7 @@ class Chat:
             self.print_rows(format_recap(self.session.log.messages, self.width))
         count = _count_user_messages(self.session.log)
         outputs, attached = tuple(self._command_outputs), dict(self._attached)
-        content = build_content("\n\n".join([*outputs, text]), attached, self.folder)
+        content = build_content(text, attached, self.folder, outputs)
         first = len(self.session.log.messages)
         ended = await self.agent.ask(content)
         added = self.session.log.messages[first:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from segue.canonical.blocks import calls_of
+from segue.canonical.blocks import calls_of, first_text
 from segue.cli.chat_ui.command import Command, Suggestion
 from segue.cli.chat_ui.styles import truncate
 from segue.cli.undo import format_undo
@@ -56,7 +56,7 @@ async def _undo(chat: Chat, arguments: str) -> None:
     brings_back = "/redo brings the files back; removed messages stay removed"
     if not await _restore(chat, chat.agent.checkpoints.plan_undo(calls), brings_back, is_silent=True):
         return
-    quoted = truncate(sanitize_line(_message_text(log.messages[index])), 50)
+    quoted = truncate(sanitize_line(first_text(log.messages[index].blocks)), 50)
     turn = next((message.turn_key for message in reversed(log.messages[:index]) if message.turn_key), None)
     if turn is None:
         chat.print_line(f"first exchange undone («{quoted}»): starting a new conversation")
@@ -107,12 +107,6 @@ def _is_compression_last(store: ConversationStore, log: StoredConversation) -> b
 
 def _last_user_message(messages: tuple[Message, ...]) -> int | None:
     return next((index for index in reversed(range(len(messages))) if messages[index].speaker == "human"), None)
-
-
-def _message_text(message: Message) -> str:
-    from segue.canonical.blocks import Text
-
-    return " ".join(block.text for block in message.blocks if isinstance(block, Text))
 
 
 def _suggest_files(chat: Chat) -> list[Suggestion]:
