@@ -250,7 +250,7 @@ def test_hints_are_not_trusted(tmp_path):
         ({"a": {"command": "x", "url": "http://x"}}, "mcp.a"),
         ({"a": {"url": "ftp://x"}}, "mcp.a.url"),
         ({"a": {"comand": "x"}}, "mcp.a"),
-        ({"a": {"command": 3}}, "mcp.a"),
+        ({"a": {"command": 3}}, "mcp.a.command"),
     ],
 )
 def test_bad_configuration_is_named(table, path):
