@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse, text_of
+from segue.emulator.model.file_tools import _SCRIPT
 from segue.sessions.codex_programs import parse_program
 from segue.sessions.patches import FileEdit, FileWrite, parse_patch, render_edit, render_write
 from segue.sessions.registry import CLIENTS
@@ -407,6 +408,17 @@ def test_codex_has_a_namespace_for_each_mcp_server():
 )
 def test_a_program_of_one_call_is_that_call(program: str, expected: tuple[str, Any] | None):
     assert parse_program(program) == expected
+
+
+@pytest.mark.parametrize("other", ["", " ?? r", " || r", " ?? JSON.stringify(r)"])
+def test_a_program_may_name_what_it_returns_without_output(other: str):
+    program = f'const r = await tools.exec_command({{cmd: "ls"}});\ntext(r.output{other});\n'
+    assert parse_program(program) == ("exec_command", {"cmd": "ls"})
+    assert parse_program(program.replace("text(r", "text(s")) is None
+
+
+def test_programs_of_the_emulated_model_are_read_as_calls():
+    assert parse_program(_SCRIPT.format(command='"cat notes.txt"')) == ("exec_command", {"cmd": "cat notes.txt"})
 
 
 @pytest.mark.parametrize(

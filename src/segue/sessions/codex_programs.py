@@ -14,7 +14,7 @@ _NAME = r"await\s+tools\.(?P<name>\w+)\("
 _FORMS = (
     # text((await tools.NAME(…)).output);   text(await tools.NAME(…));   await tools.NAME(…);
     re.compile(rf"\s*(?:text\(\s*)?\(?\s*{_NAME}"),
-    # const result = await tools.NAME(…); text(result.output);
+    # const result = await tools.NAME(…); text(result.output ?? result);
     re.compile(rf"\s*(?:const|let|var)\s+(?P<variable>\w+)\s*=\s*{_NAME}"),
 )
 _END = re.compile(r"\s*\)?\s*\)?\s*(?:\.output\s*\)?)?\s*;?\s*")
@@ -48,7 +48,8 @@ def parse_program(text: str) -> tuple[str, Any] | None:
         rest = text[end:]
         if "variable" in form.groupindex:
             name = re.escape(found["variable"])
-            ending = re.fullmatch(rf"\s*\)\s*;?\s*text\(\s*{name}(?:\.output)?\s*\)\s*;?\s*", rest)
+            other = rf"(?:\s*(?:\?\?|\|\|)\s*(?:{name}|JSON\.stringify\(\s*{name}\s*\)))?"
+            ending = re.fullmatch(rf"\s*\)\s*;?\s*text\(\s*{name}(?:\.output)?{other}\s*\)\s*;?\s*", rest)
         else:
             ending = _END.fullmatch(rest)
         return (found["name"], value) if ending is not None else None
