@@ -973,3 +973,25 @@ def test_help_and_page_name_the_keys_and_outcomes_of_the_json_value(project: Pro
     assert keys <= {*RunResult.__struct_fields__}
     assert {*re.findall(r"`(\S+?)`", outcomes)} == {*get_args(ExchangeOutcome)}
     assert {*re.findall(r"`(\w+)`", text.replace(outcomes, ""))} <= {*RunResult.__struct_fields__}
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-tools",)])
+def test_an_emulated_model_answers_by_a_schema(project: Project, flags: tuple[str, ...]):
+    (project.folder / "notes.txt").write_text("Buy bread")
+    (project.folder / "schema.json").write_text(
+        '{"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}'
+    )
+    ended = project.run("run", "-q", "--emulated", "--schema", "schema.json", *flags, "What is in notes.txt?")
+    assert (ended.code, ended.err, [*ended.json]) == (0, "", ["title"])
+
+
+def test_a_name_of_an_emulated_model_is_one_with_the_option_too(project: Project):
+    ended = project.run("run", "--emulated", "-m", "emulated/claude-sonnet-5", "Hello")
+    assert (ended.code, "anthropic/claude-sonnet-5 (emulated)" in ended.err) == (0, True)
+
+
+def test_a_function_that_is_no_tool_is_named_with_its_file(project: Project):
+    (project.folder / "sums.py").write_text("def add(a) -> int:\n    return a\n")
+    ended = project.run("run", "--emulated", "--functions", "sums.py", "Hello")
+    assert is_one_line_error(ended)
+    assert ended.err.startswith("segue: functions: sums.py: the parameter 'a' of the tool 'add' needs a type hint")

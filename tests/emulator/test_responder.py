@@ -126,6 +126,12 @@ def test_a_client_that_asks_for_a_title_gets_one() -> None:
     assert (calls(turn), json.loads(reply_text(turn))) == ([], {"title": "Read notes.txt"})
 
 
+def test_a_schema_in_the_prompt_gets_a_value_of_it_and_not_its_own_words() -> None:
+    schema = json.dumps(takes(name={"type": "string"}, kind={"enum": ["person", "place"]}))
+    turn = make_reply_steps(make_request(f'Thanks, "Anna". Reply with a value of this JSON Schema: {schema}'))
+    assert json.loads(reply_text(turn)) == {"name": "Anna", "kind": "person"}
+
+
 def test_any_question_gets_a_call() -> None:
     odd = Tool("frobnicate")
     assert calls(make_reply_steps(make_request("Qué tal el tiempo en Lisboa?", odd))) == [("frobnicate", {})]

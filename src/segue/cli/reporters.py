@@ -204,8 +204,8 @@ class TextReporter:
     def _format_call(self, event: events.CallEnded) -> str:
         summary = truncate(self._summaries.pop(event.id, ""), _MAX_LINE)
         about = f"{'  ' if event.task else ''}{event.tool}{f' {summary}' if summary else ''}"
-        if event.outcome == "complete":
-            return f"{about} ({event.seconds:.1f} s)"
+        if event.outcome in ("complete", "cancelled"):
+            return f"{about} ({'cancelled, ' if event.outcome == 'cancelled' else ''}{event.seconds:.1f} s)"
         line = next(iter(event.text.splitlines()), "")
         # A denial has the rule that would allow the call, to be copied.
         detail = line if event.outcome == "denied" else truncate(line, _MAX_LINE)

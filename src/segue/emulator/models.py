@@ -34,7 +34,7 @@ class EmulatedModels:
 
     def endpoint(self, name: str, known: Mapping[str, Provider]) -> Endpoint:
         """Return the endpoint of a model at the emulator of its provider, which is one of those known."""
-        endpoint = _resolve(name, known)
+        endpoint = _resolve(name.strip().removeprefix(PREFIX), known)
         server = endpoint.profile and endpoint.profile.partition(":")[0]
         return replace(endpoint, base_url=self._start(endpoint.api, server).base_url, is_emulated=True)
 

@@ -287,7 +287,10 @@ def load_functions(file: Path) -> list[Tool]:
     found: list[Tool] = [value for value in values if isinstance(value, Tool)]
     if not found:
         functions = [value for value in values if inspect.isfunction(value) and value.__module__ == module.__name__]
-        found = [tool(function) for function in functions]
+        try:
+            found = [tool(function) for function in functions]
+        except InputError as error:
+            raise InputError(f"{file}: {error}", path="functions") from None
     if not found:
         raise InputError(f"{file} has no functions", path="functions")
     return found

@@ -32,6 +32,8 @@ _PERMANENT_FAILURE = re.compile(
     r"|reject|cancel|refus|declin|interrupt|not supported|missing",
     re.IGNORECASE,
 )
+# What a prompt says before a schema that is not in the request's options.
+_SCHEMA_MARK = "JSON Schema"
 # What a coding client asks for the list of its sessions: the prompt in it is not to be carried out.
 _TITLE_REQUEST = re.compile(r"(?:generate|write|create|suggest)\b[^.\n]{0,60}\btitle\b", re.IGNORECASE)
 
@@ -176,9 +178,11 @@ class _Responder(Struct):
     def _reply_text(self) -> str:
         exchange = self.exchange
         form = self.request.options.response_format
-        schema = None if form is None or form.kind == "text" else form.schema or self._find_written_schema()
+        asked, mark, _ = exchange.text.partition(_SCHEMA_MARK)
+        has_schema = bool(mark) if form is None else form.kind != "text"
+        schema = ((form and form.schema) or self._find_written_schema()) if has_schema else None
         if schema is not None:
-            words = "\n".join([exchange.text, *map(format_result, exchange.results)])
+            words = "\n".join([asked, *map(format_result, exchange.results)])
             return encode_json_text(make_arguments(schema, words))
         if exchange.results:
             text = self._pick(texts.result_reports(exchange, self.file_tools))
