@@ -60,8 +60,6 @@ def command(ctx: click.Context, id: str | None, *, redo: bool, dry_run: bool, ye
             if is_problem:
                 streams.print_message(line)
         if result.restored:
-            from segue.errors import format_count
-
             reverts = "segue undo" if redo else "segue undo --redo"
             streams.print_message(f"{format_count(len(result.restored), 'file')} restored; {reverts} reverts it")
     ctx.exit(1 if result.kept or result.lost or result.failed else 0)
