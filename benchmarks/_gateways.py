@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import aiohttp
+import msgspec
 
 EVENTS = 300
 MODEL = "claude-sonnet-4-5"
@@ -48,6 +49,13 @@ model = "up/m"
 api = "openai-chat"
 base_url = "{upstream}/v1"
 key_variable = "UP_KEY"
+"""
+_METERED = """
+[prices."up/m"]
+input = 0.01
+output = 0.01
+[gateway.groups.backend]
+budgets = ["500/month"]
 """
 _LITELLM = """
 model_list:
@@ -203,14 +211,35 @@ def _start_own(name: str, upstream: str) -> Server:
     return Server(name, [sys.executable, str(script), "--serve", name, str(port), upstream], port)
 
 
-def _start_segue(upstream: str, folder: Path) -> Server:
+def start_metered(upstream: str, folder: Path, stack: ExitStack) -> list[Server]:
+    """Start segue alone, with a store and 1,000 client keys, and then with budgets of a client and its group."""
+    servers: list[Server] = []
+    for name, budgets in (("segue", None), ("a store, 1,000 keys", ()), ("budgets, a group", ("50/month", "9/day"))):
+        place = folder / str(len(servers))
+        servers.append(_start_segue(upstream, place, name, budgets))
+        stack.callback(servers[-1].stop)
+    return servers
+
+
+def _start_segue(upstream: str, folder: Path, name: str = "segue", budgets: Sequence[str] | None = None) -> Server:
+    """Start segue. With `budgets`, even without one, it has a store, and clients need one of 1,000 keys."""
+    from segue.gateway.client_keys import ClientKey, hash_key
+
     port = _find_port()
     file = folder / "config" / "segue" / "config.toml"
     file.parent.mkdir(parents=True)
-    file.write_text(_SEGUE.format(upstream=upstream))
+    store = [] if budgets is None else ["--store", str(folder / "store" / "entries.db")]
+    file.write_text(_SEGUE.format(upstream=upstream) + (_METERED if budgets else ""))
+    if budgets is not None:
+        group = "backend" if budgets else ""
+        keys = [ClientKey(f"client-{number}", hash_key(f"key-{number}"), group=group) for number in range(999)]
+        keys.append(ClientKey("ada", hash_key(KEY), group=group, budgets=tuple(budgets)))
+        client_file = file.with_name("client-keys.json")
+        client_file.write_bytes(msgspec.json.encode(keys))
+        client_file.chmod(0o600)
     names = {f"XDG_{kind.upper()}_HOME": str(folder / kind) for kind in ("config", "data", "state", "cache")}
-    command = [sys.executable, "-m", "segue", "serve", "-m", "up/m", "--port", str(port)]
-    return Server("segue", command, port, **names, HOME=str(folder), UP_KEY="key")
+    command = [sys.executable, "-m", "segue", "serve", "-m", "up/m", "--port", str(port), *store]
+    return Server(name, command, port, **names, HOME=str(folder), UP_KEY="key")
 
 
 def _start_litellm(name: str, command: str, upstream: str, folder: Path) -> Server:

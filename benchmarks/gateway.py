@@ -9,6 +9,7 @@ after the other. All but the first of a session are measured; the first ones hav
     python benchmarks/gateway.py --quick    fewer clients and rounds
     python benchmarks/gateway.py --stalls   only the bodies of 26 MB
     python benchmarks/gateway.py --turns    only the cost of a request as its conversation grows
+    python benchmarks/gateway.py --budgets  only segue: alone, with a store and client keys, and with budgets
     python benchmarks/gateway.py --write    the tables also into docs/gateway-speed.md
 """
 
@@ -33,7 +34,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
-from _gateways import KEY, MODEL, Server, serve, start_gateways, start_provider
+from _gateways import KEY, MODEL, Server, serve, start_gateways, start_metered, start_provider
 from _measure import ROOT, decode, encode, format_table, write_page
 from _runs import load_runs, vary
 from _turns import HEADER as TURNS_HEADER
@@ -214,6 +215,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer clients and rounds")
     parser.add_argument("--stalls", action="store_true", help="only the bodies of 26 MB")
     parser.add_argument("--turns", action="store_true", help="only conversations that grow")
+    parser.add_argument("--budgets", action="store_true", help="only segue with client keys and budgets")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="write the tables into docs/gateway-speed.md")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
@@ -231,6 +233,11 @@ def main() -> None:
         provider = start_provider()
         stack.callback(provider.stop)
         folder = stack.enter_context(tempfile.TemporaryDirectory())
+        if options.budgets:
+            servers = start_metered(provider.url, Path(folder), stack)
+            rows = list(measure_all(provider, servers, options.rounds, quick=options.quick))
+            print(format_table(["ms of CPU a request", "clients", *(server.name for server in servers)], rows))
+            return
         servers = start_gateways(provider.url, Path(folder), stack)
         if options.stalls:
             print(format_table(_STALL_HEADER, list(measure_stalls(servers[1]))))

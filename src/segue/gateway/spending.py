@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from segue.bridge.bounds import bound_input, bound_output, bound_written
@@ -52,10 +53,13 @@ class Spending:
         """
         tokens, output = bound_input(body), bound_output(body, endpoint.max_output or DEFAULT_OUTPUT)
         cached = min(cached, tokens)
-        written, hour = bound_written(body, tokens - cached)
-        usages = (Usage(tokens, output, cached), Usage(tokens, output, cached, written, cache_write_1h=hour))
-        costs = [self.find_cost(endpoint.provider, endpoint.model, usage) for usage in usages]
-        return None if None in costs else max(cost for cost in costs if cost is not None)
+        find_cost, rest = partial(self.find_cost, endpoint.provider, endpoint.model), tokens - cached
+        plain = find_cost(Usage(tokens, output, cached))
+        dearest = find_cost(Usage(tokens, output, cached, rest, cache_write_1h=rest))
+        if plain is None or dearest is None or dearest <= plain:
+            return plain
+        written, hour = bound_written(body, rest)
+        return max(plain, find_cost(Usage(tokens, output, cached, written, cache_write_1h=hour)) or 0)
 
     def settle(self, spending: Sequence[tuple[Endpoint, Usage]]) -> int | None:
         """Return what requests cost, None if no price is known."""
