@@ -1,10 +1,10 @@
-"""Load on a gateway: many conversations of a Chat Completions client at once, each turn a stream.
+"""Load on a gateway with 1,000 client keys: many conversations of one with a budget at once, each turn a stream.
 
     python -m tests.gateway.load                            256 streams for 60 seconds
     python -m tests.gateway.load --streams 32 --seconds 10
 
-It ends by itself, prints what it measured, and fails if a stream had an error, a thought was lost, or the gateway's
-memory, open files or store grew.
+It ends by itself, prints what it measured, and fails if a stream had an error, a thought was lost, the gateway's
+memory, open files or store grew, or its budget is not settled.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import httpx2
 
+from segue.cli.gateway_settings import save_client_keys
+from segue.gateway.client_keys import ClientKey, hash_key
 from tests.gateway.load_provider import MODEL, Upstream, expected_text, running_upstream
 from tests.gateway.processes import TOOL, GatewayProcess, Home
 
 _TURNS = 4
+_KEY = "key-ada"
 _STORE_MEGABYTES = 2
 # What a process may use more after two thirds of the load than after the first third.
 _MORE_MEGABYTES = 24
@@ -43,11 +47,12 @@ class Load:
     With `retries`, a request that failed is sent again: its reply was not acknowledged.
     """
 
-    def __init__(self, url: str, upstream: Upstream, *, retries: bool = False) -> None:
+    def __init__(self, url: str, upstream: Upstream, *, retries: bool = False, key: str = "") -> None:
         self.errors: list[str] = []
         self.turns = 0
         self.first_bytes: list[float] = []
         self._url = url
+        self._headers = {"x-api-key": key} if key else {}
         self._upstream = upstream
         self._retries = retries
         self._numbers = itertools.count()
@@ -84,7 +89,9 @@ class Load:
         while True:
             started = time.monotonic()
             try:
-                async with session.post(f"{self._url}/v1/chat/completions", json=body) as response:
+                async with session.post(
+                    f"{self._url}/v1/chat/completions", json=body, headers=self._headers
+                ) as response:
                     first = await response.content.readany()
                     self.first_bytes.append(time.monotonic() - started)
                     return self._parse(response.status, first + await response.content.read(), prompt, turn)
@@ -169,19 +176,25 @@ def main() -> None:
         running_upstream(events=40, pace=0.1) as upstream,
     ):
         home, store = Home(Path(folder) / "home", upstream, MODEL), Path(folder) / "entries.db"
-        home.config.write_text(f"{home.config.read_text()}\n[gateway]\nstore_megabytes = {_STORE_MEGABYTES}\n")
+        settings = f'[prices."test/{MODEL}"]\ninput = 1\noutput = 1\n[gateway]\nstore_mb = {_STORE_MEGABYTES}\n'
+        home.config.write_text(home.config.read_text() + settings)
+        keys = [ClientKey(f"client-{number}", hash_key(str(number))) for number in range(999)]
+        save_client_keys([*keys, ClientKey("ada", hash_key(_KEY), budgets=("100000/total",))], home.client_keys)
         with home.serve("--store", str(store)) as gateway:
-            load = Load(gateway.url, upstream)
+            load = Load(gateway.url, upstream, key=_KEY)
             print(f"after start: {Resources(gateway.process.pid, store)}", flush=True)
             samples = asyncio.run(measure(load, gateway, store, options.streams, options.seconds))
             for number, sample in enumerate(samples, 1):
                 print(f"after {options.seconds * number / 3:.0f} s: {sample}")
             # The request for the metrics is active itself.
-            gateway.wait_for_metric("segue_requests_active", 1)
+            gateway.wait_for_metric("segue_requests_active", 1, key=_KEY)
+            state = httpx2.get(f"{gateway.url}/v1/key", headers={"x-api-key": _KEY}).json()["budgets"][0]
     times = [seconds * 1e3 for seconds in statistics.quantiles(load.first_bytes, n=100)]
     print(f"{load.turns} streams of {upstream.events} deltas; {len(load.errors)} errors, {len(upstream.lost)} lost")
     print(f"first bytes: {times[49]:.0f} ms in the median, {times[98]:.0f} ms at the 99th percentile")
-    problems = [*load.errors[:5], *upstream.lost[:5], *find_growth(samples)]
+    print(f"${state['spent']:.2f} spent, ${state['reserved']:.2f} reserved")
+    unsettled = [] if state["spent"] and not state["reserved"] else [f"the budget is not settled: {state}"]
+    problems = [*unsettled, *load.errors[:5], *upstream.lost[:5], *find_growth(samples)]
     print("\n".join(problems) or "no error, no growth")
     sys.exit(bool(problems))
 

@@ -67,11 +67,12 @@ class GatewayProcess:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.02)
 
-    def wait_for_metric(self, name: str, value: float, label: str = "") -> None:
+    def wait_for_metric(self, name: str, value: float, label: str = "", key: str = "") -> None:
         """Wait until the values of a counter, of those with this label, add up to this."""
         deadline = time.monotonic() + _DEADLINE
         while True:
-            lines = httpx2.get(f"{self.url}/metrics", timeout=_DEADLINE).text.splitlines()
+            headers = {"x-api-key": key} if key else {}
+            lines = httpx2.get(f"{self.url}/metrics", headers=headers, timeout=_DEADLINE).text.splitlines()
             series = [line for line in lines if line.startswith((f"{name}{{", f"{name} ")) and label in line]
             total = sum(float(line.rpartition(" ")[2]) for line in series)
             if total == value:
@@ -100,6 +101,7 @@ class Home:
         self._model = f"test/{model}"
         self._number = 0
         self.config = folder / ".config" / "segue" / "config.toml"
+        self.client_keys = self.config.with_name("client-keys.json")
         self.config.parent.mkdir(parents=True)
         self.config.write_text(_CONFIG.format(model=self._model, api=emulator.api, url=emulator.base_url))
         self.variables = environment(HOME=str(folder), TEST_KEY="upstream-key")

@@ -158,6 +158,9 @@ def test_target_without_key_is_not_ready_and_not_listed() -> None:
         embedding = post(gateway, "/v1/embeddings", {"input": "x"})
         assert (embedding.status_code, embedding.json()["error"]["code"]) == (503, "provider_auth_failed")
         assert any("/v1/embeddings can't be served" in line for line in gateway.server.problems)
+        assert post(gateway, "/v1/chat/completions", {**CHAT, "model": "two"}).status_code == 503
+        gateway.wait_for_log("set KEY")
+        assert 'segue_rejected_total{reason="no-key"} 2' in get(gateway, "/metrics").text
         keyless("kimi", "anthropic")(gateway)
         none = get(gateway, "/readyz")
         assert (none.status_code, none.json()["status"]) == (503, "not-ready")

@@ -271,17 +271,24 @@ def test_no_reservation_exceeds_a_budget_in_parallel_processes(place: str) -> No
     assert [state.spent + state.held for state in states] == [8 * NANO] * 2
 
 
+class Flaky:
+    """A store that can be away."""
+
+    def __init__(self, real: EntryStore, is_away: list[bool]) -> None:
+        self._real = real
+        self._is_away = is_away
+
+    def __getattr__(self, name: str) -> Any:
+        if self._is_away[0]:
+            raise StoreError("gone", cause="lost")
+        return getattr(self._real, name)
+
+
 def test_budgets_go_on_while_the_store_is_away(tmp_path: Path) -> None:
     real, is_away = SqliteEntries(tmp_path / "entries.db"), [False]
 
-    class Flaky:
-        def __getattr__(self, name: str) -> Any:
-            if is_away[0]:
-                raise StoreError("gone", cause="lost")
-            return getattr(real, name)
-
     def open_flaky() -> Any:
-        return Flaky()
+        return Flaky(real, is_away)
 
     client = Scope("ada", "ada", ClientKey("ada", hash_key("x"), budgets=("10/month",)))
     unseen = Scope("eve", "eve", ClientKey("eve", hash_key("x"), budgets=("10/month",)))
@@ -673,3 +680,48 @@ def end_leases(place: str) -> None:
         with closing(sqlite3.connect(place)) as file:
             file.execute("UPDATE uses SET lease = 1")
             file.commit()
+
+
+def test_requests_are_settled_while_the_store_is_away(tmp_path: Path) -> None:
+    """Each counts with what it cost, not with what it had reserved."""
+    real, is_away = SqliteEntries(tmp_path / "entries.db"), [False]
+
+    client = Scope("ada", "ada", ClientKey("ada", hash_key("x"), budgets=("10/month",)))
+
+    async def run() -> None:
+        opened: Any = Flaky(real, is_away)
+        limits = SharedLimits(SharedEntries(lambda: opened, Metrics(), lambda _: None, pause=100), now=lambda: NOW)
+        for number in range(4):
+            admission = await limits.admit("ada", "", [client])
+            assert isinstance(admission, Admission)
+            async with admission:
+                assert await admission.reserve(6 * NANO) is None
+                # The store goes away while the first request is open.
+                is_away[0] = True
+                admission.cost = NANO
+            [state] = await limits.describe_budgets([client])
+            assert (state["spent"], state["reserved"]) == (number + 1, 0)
+
+    asyncio.run(run())
+    real.close()
+
+
+def test_one_request_after_the_other_is_not_refused_for_the_last_one(tmp_path: Path) -> None:
+    """The end of a client's last request may still be on its way to the store."""
+    store = SqliteEntries(tmp_path / "entries.db")
+    client = Scope("ada", "ada", ClientKey("ada", hash_key("x"), budgets=("10/month",)))
+
+    async def run() -> None:
+        limits = SharedLimits(SharedEntries(lambda: store, Metrics(), lambda _: None), now=lambda: NOW)
+        first, second = [await limits.admit("ada", "", [client]) for _ in range(2)]
+        assert isinstance(first, Admission)
+        assert isinstance(second, Admission)
+        assert await first.reserve(6 * NANO) is None
+        waiting = asyncio.create_task(second.reserve(6 * NANO))
+        await asyncio.sleep(0)
+        await limits.end(first)
+        assert await waiting is None
+        await limits.end(second)
+        await limits.close()
+
+    asyncio.run(run())

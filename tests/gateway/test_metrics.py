@@ -125,6 +125,8 @@ REJECTED = {
         426,
         "websocket",
     ),
+    "metrics": (b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n", 401, "client-key"),
+    "control": (HEAD.format(path="/segue/route", host="localhost", more="").encode(), 401, "client-key"),
     "key": (
         HEAD.format(path="/v1/messages", host="localhost", more="x-api-key: other\r\n").encode(),
         401,
@@ -161,4 +163,5 @@ def test_every_rejected_request_is_counted_and_logged_with_its_reason(tmp_path: 
         for _, status, reason in REJECTED.values():
             expected.update([("status", str(status)), ("reason", reason)])
         assert counted == expected
+        assert all(re.search(r"; \d+; \d+\.\d\d s; \S", line) for line in gateway.log.splitlines()), gateway.log
         assert "; - -; 431; 0.00 s; the request line and headers have more than" in gateway.log

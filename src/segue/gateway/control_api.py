@@ -39,6 +39,7 @@ class LocalResponse(NamedTuple):
     content_type: str
     data: bytes
     is_logged: bool = False
+    error: str = ""
 
 
 class ControlApi:
@@ -135,4 +136,4 @@ class ControlApi:
 
 
 def json_response(status: int, body: Mapping[str, Any], *, is_logged: bool = False) -> LocalResponse:
-    return LocalResponse(status, _JSON, msgspec.json.encode(dict(body)), is_logged)
+    return LocalResponse(status, _JSON, msgspec.json.encode(dict(body)), is_logged, body.get("error", ""))

@@ -78,6 +78,7 @@ class RequestRecord(Struct):
         self.failed = [_shorten(_describe(error)) for error in relay.failed]
         if relay.error is not None and relay.finish in (None, "error"):
             self.error = relay.error.message[:_MAX_ERROR]
+            self.reason = "no-key" if relay.error.kind == "no-key" else ""
         elif relay.rejection is not None:
             self.reason = relay.rejection.error_kind or "invalid"
             # A message about a field may quote the body.

@@ -75,7 +75,8 @@ class Response:
 
     async def send_local(self, response: LocalResponse) -> None:
         self.is_logged = response.is_logged
-        self.record.reason = "client-key" if response.status == _UNAUTHORIZED else ""
+        self.record.error = response.error
+        self.record.reason = "client-key" if response.status == _UNAUTHORIZED else "invalid" if response.error else ""
         await self.start(
             response.status, {"content-type": response.content_type, "content-length": str(len(response.data))}
         )

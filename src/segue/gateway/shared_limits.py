@@ -104,8 +104,11 @@ class SharedLimits:
         elif keys:
             await self._run(lambda store: store.end_use(keys, use, tokens))
         if admission.lines:
-            self._owed.append(_Settlement(use, admission.lines, admission.stored, admission.cost))
+            settlement = _Settlement(use, admission.lines, admission.stored, admission.cost)
+            self._owed.append(settlement)
             await self._settle_owed()
+            if settlement in self._owed:
+                self._settle_known(admission)
 
     # -------------------------------------------------------------------------------------------------------- budgets
 
@@ -120,6 +123,11 @@ class SharedLimits:
         lines = admission.lines or self._open_lines(admission.scopes)
         await self._settle_owed()
         done = await self._run(lambda store: store.reserve(admission.use, lines, amount))
+        for wait in _BUSY_WAITS:
+            if done is None or done.value[0] or not _is_reserved_by_others(lines, done.value[1], amount):
+                break
+            await asyncio.sleep(wait)
+            done = await self._run(lambda store: store.reserve(admission.use, lines, amount))
         is_reserved, states = done.value if done is not None else self._reserve_known(lines, amount)
         if states is None:
             message = f"the budget of {lines[0].label} can't be read: the store fails"
@@ -144,6 +152,13 @@ class SharedLimits:
             state.spent + state.held + amount <= line.budget.amount for line, state in zip(lines, known, strict=True)
         )
         return fits, [BudgetState(state.spent, state.held + amount) for state in known] if fits else known
+
+    def _settle_known(self, admission: Admission) -> None:
+        """Settle what this process knows of the budgets, while the store fails."""
+        for line in admission.lines:
+            state = self._known.get(line.key, BudgetState())
+            held = max(0, state.held - admission.reserved)
+            self._known[line.key] = BudgetState(state.spent + admission.cost, held)
 
     def _know(self, lines: Sequence[BudgetLine], states: Sequence[BudgetState]) -> None:
         self._known.update({line.key: state for line, state in zip(lines, states, strict=True)})
@@ -187,6 +202,11 @@ class SharedLimits:
             with suppress(asyncio.CancelledError):
                 await task
         await self._settle_owed()
+
+
+def _is_reserved_by_others(lines: Sequence[BudgetLine], states: Sequence[BudgetState], amount: int) -> bool:
+    """Return whether an amount would fit but for the reservations of other requests, which may end soon."""
+    return all(state.spent + amount <= line.budget.amount for line, state in zip(lines, states, strict=True))
 
 
 def _describe_denial(client: str, lines: Sequence[BudgetLine], states: Sequence[BudgetState], amount: int) -> Denied:
