@@ -15,6 +15,7 @@ from segue.errors import StoreError, StoreErrorCause
 from segue.gateway.entry_store import EntryStore
 from segue.gateway.metrics import Metrics
 from segue.gateway.shared_entries import SharedEntries
+from segue.store.postgres_server import open_pool
 
 
 class FailingStore:
@@ -127,3 +128,10 @@ def test_relative_store_begins_at_the_folder_of_its_file(tmp_path: Path, monkeyp
         file.write_text(f"[gateway]\n{line}\n")
         with pytest.raises(BadInputError, match=line.partition(" ")[0]):
             load_settings(trusting=True)
+
+
+def test_no_pool_waits_longer_for_a_server_than_one_use(server: str) -> None:
+    """A pool's own attempts are ever rarer the longer a server is away: up to minutes."""
+    for timeout in (2.0, 10.0):
+        with open_pool(server, timeout) as pool:
+            assert pool.reconnect_timeout == timeout
