@@ -41,3 +41,15 @@ def test_work_does_not_grow_with_other_conversations() -> None:
         return count_work(lambda: tree.find(b"tools " * 1000 + b"go 7 and more"))
 
     assert find(1000) <= find(10) + 20
+
+
+def test_work_does_not_grow_with_the_turns_of_a_conversation() -> None:
+    def find(turns: int) -> int:
+        tree: PrefixTree[int] = PrefixTree()
+        for turn in range(turns):
+            tree.add(b"turn " * (turn + 10), turn)
+            if turn:
+                tree.remove(turn - 1)
+        return count_work(lambda: tree.find(b"turn " * 1000))
+
+    assert find(500) <= find(10) + 40

@@ -60,12 +60,14 @@ class PrefixTree(Generic[V]):
         while (parent := node.parent) is not None and not node.values and not node.children:
             del parent.children[node.text[0]]
             node = parent
-        if parent is not None and not node.values and len(node.children) == 1:
+        while parent is not None and not node.values and len(node.children) == 1:
             (child,) = node.children.values()
             # Nodes are joined as they grow, so that there are always few on the way to a long prefix.
-            if len(node.text) <= 2 * len(child.text):
-                child.text, child.parent = node.text + child.text, parent
-                parent.children[child.text[0]] = child
+            if len(node.text) > 2 * len(child.text):
+                break
+            child.text, child.parent = node.text + child.text, parent
+            parent.children[child.text[0]] = child
+            node, parent = parent, parent.parent
 
     def find(self, data: bytes) -> list[V]:
         """Return the values whose prefix the data begin with: the longest prefix first, then the newest value."""

@@ -239,13 +239,14 @@ class ConversationMemory:
             if job_key not in self._trees:
                 return []
             tree = self._trees[job_key]
-            for key in tree.find(data):
-                entry = self._entries[key]
-                if isinstance(entry, FirstBody) and not entry.is_placed:
-                    # From now on it is found by all of its bytes.
-                    entry.is_placed = True
-                    self._place(key, entry.prefix)
             found = [(key, self._entries[key]) for key in tree.find(data)]
+            new = [(key, entry) for key, entry in found if isinstance(entry, FirstBody) and not entry.is_placed]
+            for key, entry in new:
+                # From now on it is found by all of its bytes.
+                entry.is_placed = True
+                self._place(key, entry.prefix)
+            if new:
+                found = [(key, self._entries[key]) for key in tree.find(data)]
             return sorted(found, key=lambda item: _rank(item[1]))
 
     def _place(self, key: _Key, prefix: bytes | None) -> None:
