@@ -377,7 +377,9 @@ def _is_users(item: JsonObject) -> bool:
 
 def may_have_compactions(wire: Wire, body: bytes) -> bool:
     """Return whether a body may have a compaction, without parsing it."""
-    return wire.compaction is not None and any(b'"%b"' % kind.encode() in body for kind in wire.compaction.types)
+    # The word is searched once, and hardly ever there.
+    kinds = wire.compaction.types if wire.compaction is not None and b"compaction" in body else ()
+    return any(b'"%b"' % kind.encode() in body for kind in kinds)
 
 
 def read_items(raw: Raw | None) -> list[JsonObject]:

@@ -41,9 +41,8 @@ class HttpForm(Struct, frozen=True):
             return headers
         name = self.caller_headers[-1]
         given = headers.get(name, "")
-        needed = [
-            beta for kind, beta in self.betas if beta not in given and any(_has_block(part, kind) for part in body)
-        ]
+        found = {kind for kind in dict(self.betas) if any(_has_block(part, kind) for part in body)}
+        needed = [beta for kind, beta in self.betas if kind in found and beta not in given]
         return {**headers, name: ",".join([*([given] if given else []), *needed])} if needed else headers
 
     def build_path(self, path: str, model: str) -> str:
