@@ -157,9 +157,9 @@ class RememberedConversation(Struct, frozen=True):
         )
 
     def share_settings(self, other: RememberedConversation) -> RememberedConversation:
-        """Return the conversation with those settings of another one that are equal, which are then kept once."""
+        """Return the conversation with the settings of another one that has the same tail, if they are equal."""
         prefix = self.prefix.share_settings(other.prefix)
-        if prefix is None or self.parsed_fields != other.parsed_fields or self.frame.tail != other.frame.tail:
+        if prefix is None or self.parsed_fields != other.parsed_fields:
             return self
         frame = msgspec.structs.replace(self.frame, tail=other.frame.tail)
         fields = {"sent_settings": None, "sent_body": None, "settings_size": 0}

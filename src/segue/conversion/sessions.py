@@ -151,11 +151,12 @@ class ConversationMemory:
         continued, frame = sliced
         if continued.conversation.size <= self._max_size // _MAX_SHARE:
             conversation, job_key = continued.conversation, _job_key(job)
-            settings = next((entry for _, entry in entries if isinstance(entry, KnownSettings)), None)
-            if settings is None:
+            known = [entry.first for _, entry in entries if isinstance(entry, KnownSettings)]
+            other = next((first for first in known if first.prefix.length and first.frame.tail == frame.tail), None)
+            if other is None:
                 self._add(job_key, KnownSettings(conversation), data[: frame.size])
             else:
-                conversation = conversation.share_settings(settings.first)
+                conversation = conversation.share_settings(other)
             self._add_conversation(job_key, conversation, data)
         return continued
 
