@@ -56,8 +56,8 @@ class BodyMemory:
     def trim(self, trim: Callable[[int], object]) -> None:
         """Return free memory to the system if enough bodies have been converted since the last time."""
         if self._released >= _TRIM_SIZE:
-            # Again, because what a body was converted to is released after it.
-            self._released //= 2
+            # Several times, because what a body was converted to is released after it.
+            self._released = self._released * 3 // 4
             trim(0)
 
 
