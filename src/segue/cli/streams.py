@@ -216,21 +216,6 @@ def translate_write_errors(file: str | Path) -> Generator[None]:
         raise (OutputPathError if wrong else WriteError)(f"can't write {file}: {format_os_error(error)}") from error
 
 
-def check_writable(file: str) -> None:
-    """Raise if a file can't be written, before the work starts."""
-    target = Path(os.path.realpath(file))
-    folder = target.parent
-    if target.is_dir():
-        number = errno.EISDIR
-    elif not folder.is_dir():
-        number = errno.ENOTDIR if folder.exists() else errno.ENOENT
-    elif not os.access(target if target.exists() and not target.is_file() else folder, os.W_OK):
-        number = errno.EACCES
-    else:
-        return
-    raise OutputPathError(f"can't write {file}: {format_os_error(OSError(number, os.strerror(number)))}")
-
-
 def one_line(text: str) -> str:
     """Return a text on one line: whitespace becomes single blanks, control characters are escaped."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", " ".join(text.split()))
