@@ -995,3 +995,10 @@ def test_a_function_that_is_no_tool_is_named_with_its_file(project: Project):
     ended = project.run("run", "--emulated", "--functions", "sums.py", "Hello")
     assert is_one_line_error(ended)
     assert ended.err.startswith("segue: functions: sums.py: the parameter 'a' of the tool 'add' needs a type hint")
+
+
+def test_a_limited_run_of_an_emulated_model_is_continued_with_one(project: Project):
+    (project.folder / "notes.txt").write_text("Buy bread")
+    ended = project.run("run", "--emulated", "--max-turns", "1", "Read notes.txt")
+    [chat] = project.run("log", "--json").json
+    assert ended.err.endswith(f"; to continue: segue run --emulated -s {chat['id']}\n")

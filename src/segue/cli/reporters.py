@@ -134,7 +134,7 @@ class TextReporter:
         self._is_streamed = is_streamed and self._sanitizes
         self._in_line = False
         self._wrote = False
-        self._conversation_id: str | None = None
+        self._started: RunStarted | None = None
         self._summaries: dict[str, str] = {}
         self._losses: set[str] = set()
 
@@ -148,7 +148,7 @@ class TextReporter:
 
         if self._quiet and started.emulated and started.why != "emulated":
             streams.print_message(EMULATED_NOTE)
-        self._conversation_id = started.conversation
+        self._started = started
 
     def on_event(self, event: Event) -> None:
         match event:
@@ -193,7 +193,7 @@ class TextReporter:
             self._write(ended.text)
         self._end_line()
         if ended.outcome in ("failed", "max-turns"):
-            streams.print_message(_format_failure(ended, error, self._conversation_id))
+            streams.print_message(_format_failure(ended, error, self._started))
         elif ended.outcome == "answered" and ended.finish not in ("stop", None):
             streams.print_message(f"the answer is incomplete ({ended.finish})")
         if totals.sum.cost is not None:
@@ -236,14 +236,15 @@ class TextReporter:
             streams.print_message(shorten_paths(line, _MAX_LINE))
 
 
-def _format_failure(ended: ExchangeEnded, error: SegueError | None, conversation_id: str | None) -> str:
+def _format_failure(ended: ExchangeEnded, error: SegueError | None, started: RunStarted | None) -> str:
     """Return the error text, with the command line that helps next."""
+    conversation_id = started and started.conversation
     if ended.outcome != "max-turns":
         return error.format(conversation_id) if isinstance(error, ProviderError) else ended.text
     stopped = f"stopped after {format_count(ended.turns, 'turn')}, the limit for one prompt"
     return (
-        f"{stopped}; to continue: segue run -s {conversation_id}"
-        if conversation_id
+        f"{stopped}; to continue: segue run{' --emulated' if started.emulated else ''} -s {conversation_id}"
+        if started and conversation_id
         else f"{stopped}; raise --max-turns to allow more"
     )
 
@@ -282,7 +283,7 @@ class JsonReporter:
         result = RunResult(
             text=ended.text if is_answered else "",
             outcome=ended.outcome,
-            error=None if is_answered else _format_failure(ended, error, started.conversation),
+            error=None if is_answered else _format_failure(ended, error, started),
             finish=ended.finish,
             model=totals.model or started.model,
             models=tuple(totals.models),
