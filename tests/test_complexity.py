@@ -22,10 +22,7 @@ HISTORIES: dict[str, Callable[[int], list[dict[str, Any]]]] = {
     "one reply with many calls": lambda n: [calls(*(f"c{i}" for i in range(n)))],
     "one id for all": lambda n: [calls(*["c"] * n), *(result("c", str(i)) for i in range(n))],
     "no ids": lambda n: [calls(*[""] * n), *(result("", str(i)) for i in range(n))],
-    "results before calls": lambda n: [
-        *(result(f"c{i}") for i in range(n)),
-        *(calls(f"c{i}") for i in range(n)),
-    ],
+    "results before calls": lambda n: [*(result(f"c{i}") for i in range(n)), *(calls(f"c{i}") for i in range(n))],
     "late results": lambda n: [*(calls(f"c{i}") for i in range(n)), *(result(f"c{i}") for i in range(n))],
     "duplicates": lambda n: [calls("c"), *(result("c", str(i)) for i in range(n))],
     "users": lambda n: [user("x")] * n,

@@ -76,11 +76,7 @@ BODIES: dict[str, tuple[str, str | None, Body]] = {
         None,
         bedrock_body("my-profile", {"reasoningText": {"text": "hm", "signature": SEALED}}),
     ),
-    "redacted content, Nova": (
-        "bedrock",
-        None,
-        bedrock_body("amazon.nova-2-lite-v1:0", {"redactedContent": SEALED}),
-    ),
+    "redacted content, Nova": ("bedrock", None, bedrock_body("amazon.nova-2-lite-v1:0", {"redactedContent": SEALED})),
     "reasoning item": ("openai-responses", None, responses_body()),
     "reasoning item with summary": (
         "openai-responses",

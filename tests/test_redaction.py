@@ -180,8 +180,7 @@ def test_the_value_behind_an_option_goes_in_a_list_too():
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
-    "piece",
-    ["a_", "eyJ", "sk-", "-----BEGIN ", "://a:", "authorization: ", "bearer ", "secret = ", "?key=", *MORE],
+    "piece", ["a_", "eyJ", "sk-", "-----BEGIN ", "://a:", "authorization: ", "bearer ", "secret = ", "?key=", *MORE]
 )
 def test_no_pattern_goes_back_and_forth_in_a_long_text(piece: str):
     """Text that almost is a secret, as long as a pattern with quadratic cost does not end within the limit.

@@ -225,10 +225,7 @@ VALID: dict[str, tuple[str, Body]] = {
     "server tool call that waits for a tool": (
         "anthropic",
         anthropic_body(
-            {
-                "role": "assistant",
-                "content": [SERVER_CALL, {"type": "tool_use", "id": "t1", "name": "f", "input": {}}],
-            },
+            {"role": "assistant", "content": [SERVER_CALL, {"type": "tool_use", "id": "t1", "name": "f", "input": {}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "r"}]},
         ),
     ),

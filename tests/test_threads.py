@@ -65,11 +65,6 @@ def test_first_use_in_many_threads(code: str, times: int) -> None:
 
 def ended(code: str) -> tuple[int, str, str]:
     process = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=100,
-        check=False,
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), timeout=100, check=False
     )
     return process.returncode, process.stdout, process.stderr

@@ -12,9 +12,7 @@ from segue.wire.registry import WIRES
 ROOT = Path(segue.__file__).parent / "wire"
 WIRE_PACKAGES = [name.replace("-", "_") for name, wire in WIRES.items() if wire.kind == "wire"]
 REQUIRED = {"__init__", "errors", "items", "request", "options", "reply", "stream_in", "stream_out"}
-OPTIONAL = {
-    "assembler": "what servers stream in many ways: calls of Chat Completions, items of Responses",
-}
+OPTIONAL = {"assembler": "what servers stream in many ways: calls of Chat Completions, items of Responses"}
 OWN_LIMIT = 3
 NOT_COUNTED = {
     "anthropic": {"server_results": "the text of server-tool results; the catalog shares it"},

@@ -83,14 +83,5 @@ ToolFormat: TypeAlias = Literal[
 ]
 """How tools and calls are written."""
 
-TextFormat: TypeAlias = Literal[
-    "auto",
-    "hermes",
-    "xml",
-    "llama",
-    "gemma",
-    "deepseek-text",
-    "kimi-text",
-    "mistral-text",
-]
+TextFormat: TypeAlias = Literal["auto", "hermes", "xml", "llama", "gemma", "deepseek-text", "kimi-text", "mistral-text"]
 """A format of tool calls in a model's text."""

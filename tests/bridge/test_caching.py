@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.bridge.caching import (
-    BILLING_HEADER_REMOVED,
-    place_cache_key,
-    place_markers,
-    remove_billing_header,
-)
+from segue.bridge.caching import BILLING_HEADER_REMOVED, place_cache_key, place_markers, remove_billing_header
 from segue.emulator.prompt_cache import CacheRules, PromptCache, split_prompt
 from tests.work import count_work
 

@@ -57,11 +57,7 @@ class Worker:
         """Return a bridge that draws this number instead of random bytes."""
         router = Router(lambda query: self.route)
         return Bridge(
-            router,
-            keys=KEYS,
-            now=lambda: NOW,
-            random=lambda size: number().to_bytes(size),
-            has_store=self.has_store,
+            router, keys=KEYS, now=lambda: NOW, random=lambda size: number().to_bytes(size), has_store=self.has_store
         )
 
     route: Route

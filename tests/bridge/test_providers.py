@@ -300,13 +300,7 @@ def test_key_is_never_printed() -> None:
     endpoint = resolve("openai/gpt-5", {"OPENAI_API_KEY": KEY})
     assert endpoint.key is not None
     assert endpoint.key.reveal() == KEY
-    shown = [
-        repr(endpoint),
-        str(endpoint),
-        f"{endpoint.key}",
-        f"{endpoint.key!r}",
-        f"{endpoint.key:>40}",
-    ]
+    shown = [repr(endpoint), str(endpoint), f"{endpoint.key}", f"{endpoint.key!r}", f"{endpoint.key:>40}"]
     assert not any(KEY in text for text in shown)
     for dump in (msgspec.json.encode, msgspec.to_builtins, msgspec.msgpack.encode, pickle.dumps):
         with pytest.raises(TypeError) as raised:

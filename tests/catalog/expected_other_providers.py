@@ -188,11 +188,7 @@ def _step(kind: str, tool: str, arguments: Any, text: str) -> dict[str, list[Exp
 _FOUNDRY: dict[str, list[Expected]] = {
     **_foundry_pair("A2A", "surveyor", {"message": "inspect hull"}, '{"verdict":"sound"}', 101),
     **_foundry_pair(
-        "AzureAISearch",
-        "azure_ai_search",
-        {"query": "berth rules"},
-        '{"documents":[{"id":"d1","title":"Rules"}]}',
-        103,
+        "AzureAISearch", "azure_ai_search", {"query": "berth rules"}, '{"documents":[{"id":"d1","title":"Rules"}]}', 103
     ),
     **_foundry_pair("AzureFunction", "notify_pilot", {"vessel": "Alder"}, "queued", 105),
     **_foundry_pair(
@@ -236,9 +232,7 @@ _FOUNDRY: dict[str, list[Expected]] = {
     ],
     "WorkflowActionOutputItem/nested, cancelled": [
         hosted_out(
-            '{"action_id":"act_2a","parent_action_id":"act_2","status":"cancelled"}',
-            "SetVariable",
-            outcome="cancelled",
+            '{"action_id":"act_2a","parent_action_id":"act_2","status":"cancelled"}', "SetVariable", outcome="cancelled"
         )
     ],
     "OAuthConsentRequestOutputItem/consent needed": [

@@ -67,16 +67,7 @@ def _plain(reading: Reading) -> None:
 def _resumed_twice(reading: Reading) -> None:
     _plain(reading)
     _prompt(reading, "TASK-TWO: go on.", (_bash("echo two"),), (TextStep("Two."),), resumed=True)
-    _prompt(
-        reading,
-        "TASK-THREE: go on.",
-        (
-            ThinkStep("Hm."),
-            _bash("false"),
-        ),
-        (TextStep("Three."),),
-        resumed=True,
-    )
+    _prompt(reading, "TASK-THREE: go on.", (ThinkStep("Hm."), _bash("false")), (TextStep("Three."),), resumed=True)
 
 
 def _killed(reading: Reading) -> None:
@@ -322,12 +313,7 @@ def _errors(reading: Reading) -> None:
 
 
 def _failed(reading: Reading) -> None:
-    _prompt(
-        reading,
-        "TASK-ONE: go.",
-        (TextStep("On it."), _bash("echo one")),
-        (ErrorStep(403, "FORBIDDEN"),),
-    )
+    _prompt(reading, "TASK-ONE: go.", (TextStep("On it."), _bash("echo one")), (ErrorStep(403, "FORBIDDEN"),))
 
 
 def _failed_and_resumed(reading: Reading) -> None:

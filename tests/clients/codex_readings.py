@@ -325,10 +325,7 @@ def _server(reading: Reading) -> None:
         reading,
         "TASK-ONE: stamp.",
         (CallStep("tool_search", {"query": "stamp a word"}),),
-        (
-            CallStep(mcp_server.TOOL, {"word": "one"}),
-            CallStep(mcp_server.TOOL, {"word": mcp_server.PICTURE_WORD}),
-        ),
+        (CallStep(mcp_server.TOOL, {"word": "one"}), CallStep(mcp_server.TOOL, {"word": mcp_server.PICTURE_WORD})),
         (TextStep("Stamped."),),
     )
 

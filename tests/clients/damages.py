@@ -283,9 +283,7 @@ DAMAGES: Mapping[str, Damage] = {
         {"opencode": "its sessions are in a database, which has no lines"},
     ),
     ORPHAN: Damage(
-        "A result without its call",
-        _remove_call,
-        {"opencode": "a call and its result are one value in its database"},
+        "A result without its call", _remove_call, {"opencode": "a call and its result are one value in its database"}
     ),
     "cut-arguments": Damage(
         "A call whose arguments are cut off",

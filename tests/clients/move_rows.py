@@ -116,10 +116,7 @@ _COMPACTIONS: Mapping[str, CompactionRow] = {
         ("-p", "-c", "--offline", COMPACTION_PROMPT),
         {".pi/agent/settings.json": {"compaction": {"reserveTokens": 199_500, "keepRecentTokens": 1}}},
     ),
-    "opencode": CompactionRow(
-        ("run", "-c", "--pure", "--auto", COMPACTION_PROMPT),
-        {_OPENCODE_FILE: _OPENCODE_LIMITS},
-    ),
+    "opencode": CompactionRow(("run", "-c", "--pure", "--auto", COMPACTION_PROMPT), {_OPENCODE_FILE: _OPENCODE_LIMITS}),
 }
 
 MOVE_ROWS: Mapping[str, MoveRow] = {
@@ -136,10 +133,6 @@ MOVE_ROWS: Mapping[str, MoveRow] = {
     "qwen": MoveRow("qwen", _qwen_edit, _resume_qwen, _COMPACTIONS["qwen"], has_picture_in_result=False),
     "pi": MoveRow("anthropic", _pi_edit, _resume_pi, _COMPACTIONS["pi"], ("--tools", "read,bash,edit")),
     "opencode": MoveRow(
-        "anthropic",
-        _opencode_edit,
-        _resume_opencode,
-        _COMPACTIONS["opencode"],
-        has_picture_in_result=False,
+        "anthropic", _opencode_edit, _resume_opencode, _COMPACTIONS["opencode"], has_picture_in_result=False
     ),
 }

@@ -105,11 +105,7 @@ class Reading:
 
     def environ(self) -> dict[str, str]:
         row = CLIENT_ROWS[self.client]
-        return {
-            **client_variables(row, self._installed, self._folder),
-            **self._launch().variables,
-            **self.variables,
-        }
+        return {**client_variables(row, self._installed, self._folder), **self._launch().variables, **self.variables}
 
     def _launch(self) -> Any:
         assert self._emulator is not None

@@ -156,8 +156,7 @@ def test_broken_rounds_are_repeated(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["mcp__desk__stamp_word", "mcp__desk::stamp_word", "mcp__desk__stamp_word_cc0t0exo", "mcp_desk_stamp_word"],
+    "name", ["mcp__desk__stamp_word", "mcp__desk::stamp_word", "mcp__desk__stamp_word_cc0t0exo", "mcp_desk_stamp_word"]
 )
 def test_tool_of_a_server_is_called_by_its_declared_name(folder: Path, name: str) -> None:
     rounds = build_rounds(ROW, folder, MISBEHAVIOURS["deferred"])

@@ -129,13 +129,7 @@ CASES = (
         body(assistant(call(), TEXT), user(result())),
         ("messages[1].content[0]",),
     ),
-    Case(
-        "ANT-04",
-        "in a user message",
-        body(user(call())),
-        OK,
-        ("messages[1].content[0]",),
-    ),
+    Case("ANT-04", "in a user message", body(user(call())), OK, ("messages[1].content[0]",)),
     Case(
         "ANT-05",
         "text first",
@@ -158,13 +152,7 @@ CASES = (
         body(assistant(call()), user(result()), A, Q),
         ("messages[4].content[0]",),
     ),
-    Case(
-        "ANT-07",
-        "in an assistant message",
-        body(assistant(result(), TEXT), Q),
-        OK,
-        ("messages[1].content[0]",),
-    ),
+    Case("ANT-07", "in an assistant message", body(assistant(result(), TEXT), Q), OK, ("messages[1].content[0]",)),
     Case("ANT-08", "twice", body(assistant(call()), user(result(), result())), OK, ("messages[2].content[1]",)),
     Case(
         "ANT-09",
@@ -198,11 +186,7 @@ CASES = (
     Case("ANT-10", "no call", body(assistant(MCP_FOUND, TEXT), Q), OK, ("messages[1].content[0]",)),
     Case("ANT-10", "the user's", body(user(mcp())), OK, ("messages[1].content[0]",)),
     Case(
-        "ANT-11",
-        "a string",
-        body(assistant(call(input="{}")), user(result())),
-        OK,
-        ("messages[1].content[0].input",),
+        "ANT-11", "a string", body(assistant(call(input="{}")), user(result())), OK, ("messages[1].content[0].input",)
     ),
     Case(
         "ANT-12",
@@ -253,13 +237,7 @@ CASES = (
     Case("ANT-15", "list", body(user()), body(Q), ("messages[1].content",)),
     Case("ANT-15", "missing", body({"role": "user"}), body(Q), ("messages[1].content",)),
     Case("ANT-16", "list", body(assistant(), Q), body(A, Q), ("messages[1].content",), "risk"),
-    Case(
-        "ANT-16",
-        "null",
-        body({"role": "assistant", "content": None}, Q),
-        body(A, Q),
-        ("messages[1].content",),
-    ),
+    Case("ANT-16", "null", body({"role": "assistant", "content": None}, Q), body(A, Q), ("messages[1].content",)),
     Case(
         "ANT-18",
         "a call inside",

@@ -168,11 +168,7 @@ CASES = (
     Case("BED-04", "in a user message", body(A, user(call())), OK, ("messages[2].content[0].toolUse",)),
     Case("BED-05", "nothing asked", body(A, user(result())), OK, (RESULT,)),
     Case(
-        "BED-05",
-        "twice",
-        body(assistant(call()), user(result(), result())),
-        OK,
-        ("messages[2].content[1].toolResult",),
+        "BED-05", "twice", body(assistant(call()), user(result(), result())), OK, ("messages[2].content[1].toolResult",)
     ),
     Case(
         "BED-05",
@@ -285,14 +281,7 @@ CASES = (
         {"messages": [user(TEXT, {"document": {**DOCUMENT["document"], "name": "My report [2] - (new)"}})]},
         ("messages[0].content[1].document.name",),
     ),
-    Case(
-        "BED-09",
-        "another type",
-        asks(call(type="function")),
-        OK,
-        (f"{CALL}.type",),
-        model=CLAUDE,
-    ),
+    Case("BED-09", "another type", asks(call(type="function")), OK, (f"{CALL}.type",), model=CLAUDE),
     Case(
         "BED-09",
         "a MIME type as a format",
@@ -422,13 +411,7 @@ CASES = (
     Case("BED-09", "a foreign key", body(temperature=1), body(inferenceConfig={"temperature": 1}), ("temperature",)),
     Case("BED-09", "too hot", body(inferenceConfig={"temperature": 2}), body(), ("inferenceConfig.temperature",)),
     Case("BED-09", "messages", {"messages": {}}, body(), ("messages",)),
-    Case(
-        "BED-09",
-        "a model that is none",
-        body(modelId="a b"),
-        body(modelId="amazon.nova-pro-v1:0"),
-        ("modelId",),
-    ),
+    Case("BED-09", "a model that is none", body(modelId="a b"), body(modelId="amazon.nova-pro-v1:0"), ("modelId",)),
     Case(
         "BED-09",
         "extra fields",

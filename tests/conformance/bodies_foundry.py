@@ -261,13 +261,7 @@ CASES = (
         body(temperature=2, top_p=0),
         ("temperature", "top_p"),
     ),
-    Case(
-        "OAI-RESP-25",
-        "two outputs",
-        body(call(), result(), result()),
-        OK,
-        ("input[3].call_id",),
-    ),
+    Case("OAI-RESP-25", "two outputs", body(call(), result(), result()), OK, ("input[3].call_id",)),
     Case(
         "OAI-RESP-28",
         "no id",

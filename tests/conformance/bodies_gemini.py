@@ -394,14 +394,7 @@ PARTS = (
         ("toolConfig.includeServerSideToolInvocations",),
         model=OLD,
     ),
-    Case(
-        "GEM-24",
-        "the user's",
-        body(A, user(CODE)),
-        body(model(CODE, RAN), Q),
-        ("contents[2].parts[0]",),
-        "risk",
-    ),
+    Case("GEM-24", "the user's", body(A, user(CODE)), body(model(CODE, RAN), Q), ("contents[2].parts[0]",), "risk"),
     Case(
         "GEM-24",
         "no such call",

@@ -74,13 +74,7 @@ CASES = (
         ("messages[2].tool_call_id",),
         model=K3,
     ),
-    Case(
-        "KIM-03",
-        "the old role",
-        body({"role": "function", "name": "f", "content": "r"}),
-        OK,
-        ("messages[1].role",),
-    ),
+    Case("KIM-03", "the old role", body({"role": "function", "name": "f", "content": "r"}), OK, ("messages[1].role",)),
     Case(
         "KIM-04",
         "thinking model",
@@ -139,14 +133,7 @@ CASES = (
         model=K3,
     ),
     Case("OAI-CHAT-05", "shared", body(*HISTORY, result(F0)), OK, ("messages[3].tool_call_id",)),
-    Case(
-        "OAI-CHAT-06",
-        "one id in two turns",
-        body(*HISTORY, *HISTORY),
-        OK,
-        ("messages[3].tool_calls[0].id",),
-        "risk",
-    ),
+    Case("OAI-CHAT-06", "one id in two turns", body(*HISTORY, *HISTORY), OK, ("messages[3].tool_calls[0].id",), "risk"),
     Case(
         "OAI-CHAT-06",
         "shared",

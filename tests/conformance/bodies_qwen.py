@@ -47,14 +47,7 @@ CASES = (
     Case("QWEN-04", "system alone", {"messages": [SYSTEM]}, {"messages": [SYSTEM, USER]}, ("messages",)),
     Case("QWEN-04", "no message", {"messages": []}, {"messages": [USER]}, ("messages",)),
     Case("OAI-CHAT-05", "shared", body(*HISTORY, result()), OK, ("messages[3].tool_call_id",), "risk"),
-    Case(
-        "OAI-CHAT-06",
-        "one id in two turns",
-        body(*HISTORY, *HISTORY),
-        OK,
-        ("messages[3].tool_calls[0].id",),
-        "risk",
-    ),
+    Case("OAI-CHAT-06", "one id in two turns", body(*HISTORY, *HISTORY), OK, ("messages[3].tool_calls[0].id",), "risk"),
     Case(
         "OAI-CHAT-06",
         "shared",

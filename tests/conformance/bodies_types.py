@@ -130,11 +130,7 @@ def _anthropic_cases() -> Iterator[Case]:
         (
             "a source as text in a result",
             {
-                "messages": [
-                    a.Q,
-                    a.assistant(a.call()),
-                    a.user(a.result(content=[{"type": "image", "source": "x"}])),
-                ],
+                "messages": [a.Q, a.assistant(a.call()), a.user(a.result(content=[{"type": "image", "source": "x"}]))],
                 "tools": [a.TOOL],
             },
             "messages[2].content[0].content[0].source",

@@ -348,7 +348,7 @@ CASES = (
                     {"type": "text", "text": "Watch."},
                     {"type": "video_url", "video_url": {"url": "https://films.example/a.mp4"}},
                 ]
-            ),
+            )
         ),
     ),
 )

@@ -94,12 +94,7 @@ CASES = (
         "mistral_prefix_at_home",
         "mistral",
         "the beginning of an answer, marked; an older mark has to go (MIS-14)",
-        mistral(
-            user("Count."),
-            assistant("One", prefix=True),
-            user("Count on."),
-            assistant("Two", prefix=True),
-        ),
+        mistral(user("Count."), assistant("One", prefix=True), user("Count on."), assistant("Two", prefix=True)),
     ),
     Case(
         "mistral_unknown_keys",
@@ -173,11 +168,7 @@ CASES = (
         "deepseek",
         "R1 takes neither its own reasoning (DS-04) nor two users in a row (DS-07), nor a reply at the end (DS-08)",
         deepseek(
-            user("Go."),
-            user("Please."),
-            assistant("A.", reasoning_content="Hm."),
-            assistant("B."),
-            model="deepseek-r1",
+            user("Go."), user("Please."), assistant("A.", reasoning_content="Hm."), assistant("B."), model="deepseek-r1"
         ),
     ),
     Case(
@@ -230,9 +221,7 @@ CASES = (
         "qwen",
         "a history without any user (QWEN-04)",
         qwen(
-            system("Do your task."),
-            calls(call("call_1", "read_file", {"path": "a"}), content=""),
-            tool("call_1", "A"),
+            system("Do your task."), calls(call("call_1", "read_file", {"path": "a"}), content=""), tool("call_1", "A")
         ),
     ),
 )

@@ -86,10 +86,7 @@ CASES = (
         "foundry_agent_with_tools",
         "azure-foundry",
         "tools beside the agent (AZF-01), and the agent under its old key, without a type (AZF-02)",
-        {
-            "agent": {"name": "harbour-desk"},
-            **foundry(item("user", "Go."), instructions="Be brief."),
-        },
+        {"agent": {"name": "harbour-desk"}, **foundry(item("user", "Go."), instructions="Be brief.")},
     ),
     Case(
         "foundry_plain_tools",

@@ -544,7 +544,7 @@ CASES = (
                 {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo=", "displayName": "kelp.png"}},
                 {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0=", "displayName": "kelp.pdf"}},
                 {"fileData": {"mimeType": "image/png", "fileUri": "https://kelp.example/b", "displayName": "b.png"}},
-            ),
+            )
         ),
     ),
     Case(

@@ -181,12 +181,7 @@ CASES = (
                 {"type": "bash_20250124", "name": "bash"},
                 {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": 9000},
                 {"type": "memory_20250818", "name": "memory"},
-                {
-                    "type": "computer_20250124",
-                    "name": "computer",
-                    "display_width_px": 1024,
-                    "display_height_px": 768,
-                },
+                {"type": "computer_20250124", "name": "computer", "display_width_px": 1024, "display_height_px": 768},
             ],
         ),
     ),

@@ -138,11 +138,7 @@ CASES = (
                     {"type": "text", "text": "Compare these."},
                     {"type": "image_url", "image_url": f"data:image/png;base64,{PNG}"},
                     {"type": "image_url", "image_url": {"url": "https://pictures.example/b.png", "detail": "low"}},
-                    {
-                        "type": "document_url",
-                        "document_url": "https://files.example/c.pdf",
-                        "document_name": "c.pdf",
-                    },
+                    {"type": "document_url", "document_url": "https://files.example/c.pdf", "document_name": "c.pdf"},
                 ]
             ),
             assistant([{"type": "text", "text": "As "}, {"type": "reference", "reference_ids": [1, 2]}]),

@@ -57,10 +57,7 @@ CASES = (
         "openai-chat",
         "a result that stands before its call is paired with it",
         chat(
-            user("Go."),
-            tool("call_1", "content of a"),
-            calls(call("call_1", "read_file", {"path": "a"})),
-            user("And?"),
+            user("Go."), tool("call_1", "content of a"), calls(call("call_1", "read_file", {"path": "a"})), user("And?")
         ),
     ),
     Case(
@@ -219,11 +216,7 @@ CASES = (
         "codex_view_image_interrupted",
         "kimi",
         "an interrupted call left in the history: view_image:24 has no result (KIM-02)",
-        kimi(
-            user("Look."),
-            calls(call("view_image:24", "view_image", {"path": "a.png"})),
-            user("Never mind, go on."),
-        ),
+        kimi(user("Look."), calls(call("view_image:24", "view_image", {"path": "a.png"})), user("Never mind, go on.")),
     ),
     Case(
         "call_in_a_user_message",

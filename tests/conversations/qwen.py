@@ -61,12 +61,7 @@ CASES = (
             tool("call_4", "a list"),
         ),
     ),
-    Case(
-        "qwen_without_a_user",
-        "qwen",
-        "nobody has asked (QWEN-04)",
-        qwen(system("Be brief."), assistant("Hello.")),
-    ),
+    Case("qwen_without_a_user", "qwen", "nobody has asked (QWEN-04)", qwen(system("Be brief."), assistant("Hello."))),
     Case(
         "qwen_code_body",
         "qwen",

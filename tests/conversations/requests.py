@@ -326,10 +326,7 @@ CASES = (
         "anthropic",
         "adaptive thinking with an effort of its own",
         anthropic(
-            user("Think."),
-            model="claude-opus-4-6",
-            thinking={"type": "adaptive"},
-            output_config={"effort": "medium"},
+            user("Think."), model="claude-opus-4-6", thinking={"type": "adaptive"}, output_config={"effort": "medium"}
         ),
     ),
     Case(

@@ -303,11 +303,7 @@ CASES = (
                 [
                     {"type": "input_text", "text": "Page three."},
                     {"type": "input_image", "file_id": "file-3", "detail": "low"},
-                    {
-                        "type": "input_file",
-                        "filename": "three.pdf",
-                        "file_data": f"data:application/pdf;base64,{PDF}",
-                    },
+                    {"type": "input_file", "filename": "three.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
                 ],
             ),
             tools=[flat_function("shot"), flat_function("page")],
@@ -888,11 +884,7 @@ CASES = (
         responses(
             item("user", "Go."),
             tools=[flat_function(strict=True), flat_function("glob", parameters=None), {"type": "web_search"}],
-            tool_choice={
-                "type": "allowed_tools",
-                "mode": "required",
-                "tools": [{"type": "function", "name": "glob"}],
-            },
+            tool_choice={"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "glob"}]},
             reasoning={"effort": "high"},
             max_output_tokens=8192,
         ),
@@ -940,9 +932,6 @@ CASES = (
         "responses_compaction",
         "openai-responses",
         "the provider compacted its own history: a sealed item that only it can read",
-        responses(
-            {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAABcompact"},
-            item("user", "Go on."),
-        ),
+        responses({"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAABcompact"}, item("user", "Go on.")),
     ),
 )

@@ -198,13 +198,7 @@ def test_the_same_id_again_in_a_later_turn(source: str, target: str) -> None:
         Result("call_1", "third a"),
     ]
     _, reading = convert_scenario(scenario, source, target)
-    assert pairs(reading) == [
-        ("a", "first a"),
-        ("b", "first b"),
-        ("a", "second a"),
-        ("a", "third a"),
-        ("b", "third b"),
-    ]
+    assert pairs(reading) == [("a", "first a"), ("b", "first b"), ("a", "second a"), ("a", "third a"), ("b", "third b")]
 
 
 @EVERY_PAIR

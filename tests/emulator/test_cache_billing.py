@@ -207,11 +207,7 @@ def marked_body(*marks: int, blocks: int, ttl: str | None = None) -> dict[str, A
     content: list[dict[str, Any]] = [{"type": "text", "text": f"{number} " * 2000} for number in range(blocks)]
     for place, number in enumerate(marks):
         content[number]["cache_control"] = {**MARK, "ttl": ttl} if ttl and not place else MARK
-    return {
-        "model": "claude-sonnet-5",
-        "max_tokens": 100,
-        "messages": [{"role": "user", "content": content}],
-    }
+    return {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "user", "content": content}]}
 
 
 @pytest.mark.parametrize(("blocks", "is_found"), [(21, True), (22, False)])

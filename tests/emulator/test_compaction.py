@@ -352,9 +352,7 @@ def test_headers_of_the_betas(claude: Emulator) -> None:
         assert sent.status == 400
         assert words in sent.body["error"]["message"]
     counted = anthropic_client(claude).beta.messages.count_tokens(
-        model="claude-opus-4-6",
-        messages=TALK,
-        compaction=ON_DEMAND,
+        model="claude-opus-4-6", messages=TALK, compaction=ON_DEMAND
     )
     assert counted.input_tokens > 0
 

@@ -728,13 +728,7 @@ SHAPES_OF_ERRORS: dict[str, Any] = {
     "deepseek": {"error": {"message": "no", "type": "invalid_request_error", "param": "messages", "code": "1214"}},
     "kimi": {"error": {"message": "no", "type": "invalid_request_error", "param": "messages", "code": "1214"}},
     "azure-foundry": {
-        "error": {
-            "code": "1214",
-            "message": "no",
-            "param": "messages",
-            "type": "invalid_request_error",
-            "details": [],
-        }
+        "error": {"code": "1214", "message": "no", "param": "messages", "type": "invalid_request_error", "details": []}
     },
     "cerebras": {"message": "no", "type": "invalid_request_error", "param": "messages", "code": "1214"},
     "xai": {"code": "1214", "error": "no"},

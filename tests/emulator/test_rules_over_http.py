@@ -136,11 +136,7 @@ class Provider:
         if (
             isinstance(body, dict)
             and body.get("type") == "compaction"
-            and STAND_INS[self.api]
-            & {
-                body.get("signature"),
-                body.get("encrypted_content"),
-            }
+            and STAND_INS[self.api] & {body.get("signature"), body.get("encrypted_content")}
         ):
             made = self.state["compaction"]
             return {**made, "content": body["content"]} if body.get("content", "") is None else made

@@ -77,12 +77,7 @@ def test_text_thoughts_and_calls(api: str, *, stream: bool) -> None:
     assert summarize_reply(reply) == [
         *shown,
         ("says", 'Let me look; grüß Gott, 天気 and \\"quotes\\".'),
-        (
-            "calls",
-            "get_weather",
-            {"city": "Lisbon", "days": 3, "deep": {"list": [1, None, True, 0.5]}},
-            None,
-        ),
+        ("calls", "get_weather", {"city": "Lisbon", "days": 3, "deep": {"list": [1, None, True, 0.5]}}, None),
         ("calls", "get_time", {"zone": "Europe/Lisbon"}, None),
         ("calls", "get_weather", {}, None),
     ]

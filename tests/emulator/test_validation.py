@@ -29,11 +29,7 @@ TOOL = {"name": "f", "input_schema": SCHEMA}
 CHAT = ("openai-chat", "deepseek", "kimi", "qwen", "mistral")
 APIS = (*CHAT, "openai-responses", "anthropic", "gemini")
 MODELS = {api: WIRES[api].default_model for api in APIS} | {"anthropic": "claude-sonnet-4-5"}
-CLAUDE_HISTORY = [
-    USER,
-    bodies.assistant(bodies.call()),
-    bodies.user(bodies.result(content="42")),
-]
+CLAUDE_HISTORY = [USER, bodies.assistant(bodies.call()), bodies.user(bodies.result(content="42"))]
 OPTIONS = HttpRequest("POST", "/", {}, {}, b"{}")
 
 
@@ -75,12 +71,7 @@ NAMED = {"type": "function", "function": {"name": "g"}}
 
 # What is changed in the least body → message, code, param.
 OPENAI_CHAT: list[tuple[dict[str, Any], str, str | None, str | None]] = [
-    (
-        {"messages": CLAUDE_HISTORY},
-        f"Invalid value: 'tool_use'. Supported values are: {PARTS}.",
-        "invalid_value",
-        PART,
-    ),
+    ({"messages": CLAUDE_HISTORY}, f"Invalid value: 'tool_use'. Supported values are: {PARTS}.", "invalid_value", PART),
     (make_message({"type": "txt"}), f"Invalid value: 'txt'. Supported values are: {PARTS}.", "invalid_value", PART),
     (
         make_message({"type": "image_url", "image_url": {"url": "https://x/y.png"}}, role="system"),
@@ -340,10 +331,7 @@ OTHERS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"messages": "q"}, "messages: Input should be a valid list"),
         ({"messages": [{"role": "user", "content": 5}]}, "messages.0.content: Input should be a valid list"),
         ({"messages": [USER, SYSTEM]}, "role 'system' is not supported on this model"),
-        (
-            {"messages": [USER, SYSTEM], "model": "claude-opus-4-7"},
-            "role 'system' is not supported on this model",
-        ),
+        ({"messages": [USER, SYSTEM], "model": "claude-opus-4-7"}, "role 'system' is not supported on this model"),
         ({"messages": [SYSTEM], "model": "claude-opus-5"}, 'messages: first message must use the "user" role'),
         (schema({"properties": []}), NO_2020_12),
         (schema({"required": "x"}), NO_2020_12),
@@ -432,10 +420,7 @@ OTHERS: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 @pytest.mark.parametrize(
     ("api", "changed", "message", "code", "param"),
-    [
-        *(("openai-chat", *row) for row in OPENAI_CHAT),
-        *(("openai-responses", *row) for row in OPENAI_RESPONSES),
-    ],
+    [*(("openai-chat", *row) for row in OPENAI_CHAT), *(("openai-responses", *row) for row in OPENAI_RESPONSES)],
 )
 def test_openai_refuses(
     running: dict[str, Emulator], api: str, changed: dict[str, Any], message: str, code: str | None, param: str | None

@@ -124,10 +124,7 @@ REFUSED: dict[str, tuple[list[Any], ExpectedError]] = {
     ),
     "gemini": ([_RESPONSE], ExpectedError(errors.ClientError, 400, "comes immediately after a function call turn")),
     "mistral": (_MISTRAL, ExpectedError(SDKError, 400, "Unexpected role 'tool' after role 'user'")),
-    "bedrock": (
-        [{"role": "user", "content": _TOOL_RESULT}],
-        ExpectedError(ClientError, 400, "ValidationException"),
-    ),
+    "bedrock": ([{"role": "user", "content": _TOOL_RESULT}], ExpectedError(ClientError, 400, "ValidationException")),
 }
 
 

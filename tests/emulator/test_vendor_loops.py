@@ -259,8 +259,7 @@ def test_missing_thread_is_recreated_by_the_client(port: int) -> None:
 
 @pytest.mark.parametrize("how", PLAIN)
 @pytest.mark.parametrize(
-    ("api", "model"),
-    [("deepseek", "deepseek-v4-pro"), ("deepseek", "deepseek-reasoner"), ("kimi", "kimi-k2-thinking")],
+    ("api", "model"), [("deepseek", "deepseek-v4-pro"), ("deepseek", "deepseek-reasoner"), ("kimi", "kimi-k2-thinking")]
 )
 def test_a_script_need_not_think(api: str, model: str, how: RequestMode) -> None:
     """Their models always do, and want it back (DS-01, DS-02, KIM-04)."""

@@ -60,7 +60,7 @@ ROWS = (
     Row("litellm", "with_litellm:run", ("litellm",)),
 )
 LEFT_OUT = {
-    "langchain-anthropic": "ChatAnthropic makes its own HTTP client and takes none; a base URL is all that can be set",
+    "langchain-anthropic": "ChatAnthropic makes its own HTTP client and takes none; a base URL is all that can be set"
 }
 SWITCH = ("anthropic", "gemini", "moonshot", "anthropic")
 

@@ -33,8 +33,7 @@ def upstreams() -> Iterator[dict[str, Upstream]]:
     with Emulators(MODELS) as emulators:
         yield {
             model: Upstream(
-                emulator,
-                emulators.enter_context(httpx2.Client(transport=Transport(model, **emulators.options))),
+                emulator, emulators.enter_context(httpx2.Client(transport=Transport(model, **emulators.options)))
             )
             for model, emulator in emulators.running.items()
         }

@@ -100,9 +100,7 @@ def run_google(upstreams: Upstreams, streamed: bool) -> str:
     recorded = upstreams.client(is_httpx2=False)
     options = {"transport": recorded._transport, "event_hooks": recorded.event_hooks}
     return _run(
-        upstreams,
-        streamed,
-        lambda model: ChatGoogleGenerativeAI(model=model, api_key=_KEY, client_args=options),
+        upstreams, streamed, lambda model: ChatGoogleGenerativeAI(model=model, api_key=_KEY, client_args=options)
     )
 
 

@@ -171,10 +171,7 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        running_upstream(events=40, pace=0.1) as upstream,
-    ):
+    with tempfile.TemporaryDirectory() as folder, running_upstream(events=40, pace=0.1) as upstream:
         home, store = Home(Path(folder) / "home", upstream, MODEL), Path(folder) / "entries.db"
         settings = f'[prices."test/{MODEL}"]\ninput = 1\noutput = 1\n[gateway]\nstore_mb = {_STORE_MEGABYTES}\n'
         home.config.write_text(home.config.read_text() + settings)

@@ -163,12 +163,7 @@ class ChatClient:
 
     def send(self, url: str, model: str = "any") -> str | None:
         """Send the conversation, append the reply and the results of its calls; return the text of a final reply."""
-        body = {
-            "model": model,
-            "messages": self.messages,
-            "tools": [TOOL],
-            "reasoning_effort": "high",
-        }
+        body = {"model": model, "messages": self.messages, "tools": [TOOL], "reasoning_effort": "high"}
         response = httpx2.post(f"{url}/v1/chat/completions", json=body, timeout=_DEADLINE)
         assert response.status_code == 200, response.text
         message = response.json()["choices"][0]["message"]

@@ -25,9 +25,7 @@ from tests.gateway.processes import Home
 PATIENCE = 100.0
 STREAMS = 32
 MEGABYTE = 2**20
-BODY = json.dumps(
-    {"model": "any", "stream": True, "messages": [{"role": "user", "content": "Prompt"}]},
-).encode()
+BODY = json.dumps({"model": "any", "stream": True, "messages": [{"role": "user", "content": "Prompt"}]}).encode()
 REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
 
 

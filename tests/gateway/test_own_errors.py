@@ -63,16 +63,8 @@ def ask_bedrock(url: str, key: str) -> object:
 
 
 Ask = Callable[[str, str], object]
-OPENAI = {
-    401: openai.AuthenticationError,
-    404: openai.NotFoundError,
-    429: openai.RateLimitError,
-}
-ANTHROPIC = {
-    401: anthropic.AuthenticationError,
-    404: anthropic.NotFoundError,
-    429: anthropic.RateLimitError,
-}
+OPENAI = {401: openai.AuthenticationError, 404: openai.NotFoundError, 429: openai.RateLimitError}
+ANTHROPIC = {401: anthropic.AuthenticationError, 404: anthropic.NotFoundError, 429: anthropic.RateLimitError}
 SDKS: dict[str, tuple[Ask, dict[int, type[Exception]]]] = {
     "chat": (ask_chat, OPENAI),
     "responses": (ask_responses, OPENAI),
@@ -81,11 +73,7 @@ SDKS: dict[str, tuple[Ask, dict[int, type[Exception]]]] = {
     "mistral": (ask_mistral, dict.fromkeys((401, 404, 429), SDKError)),
     "bedrock": (ask_bedrock, dict.fromkeys((401, 404, 429), ClientError)),
 }
-AWS_CODES = {
-    401: "UnrecognizedClientException",
-    404: "ResourceNotFoundException",
-    429: "ThrottlingException",
-}
+AWS_CODES = {401: "UnrecognizedClientException", 404: "ResourceNotFoundException", 429: "ThrottlingException"}
 
 
 @pytest.mark.parametrize("sdk", SDKS)

@@ -259,10 +259,7 @@ def test_other_paths_are_passed_on(path: str) -> None:
 def test_no_url_of_a_client_is_fetched(target: str) -> None:
     with passthrough_gateway(
         passthrough=(PassthroughSettings("/v1", "vendor"), PassthroughSettings("/", "vendor"))
-    ) as (
-        gateway,
-        upstream,
-    ):
+    ) as (gateway, upstream):
         parts = urlsplit(gateway.url)
         with socket.create_connection((parts.hostname, parts.port), timeout=100) as connection:
             connection.sendall(f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())

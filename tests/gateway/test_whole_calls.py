@@ -11,12 +11,7 @@ from segue.sessions.registry import PROGRAMS
 from tests.gateway.harness import Running, model_of, running_gateway
 
 TOOL = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
-BODY = {
-    "model": "any",
-    "messages": [{"role": "user", "content": "Hello"}],
-    "tools": [TOOL],
-    "stream": True,
-}
+BODY = {"model": "any", "messages": [{"role": "user", "content": "Hello"}], "tools": [TOOL], "stream": True}
 APIS = ("openai-chat", "openai-responses", "anthropic", "kimi", "bedrock")
 TEXT = TextStep("Half an answer.")
 CUT: ReplySteps = (TEXT, CallStep("read", text='{"path": "alpha'), CutStep())

@@ -98,10 +98,7 @@ _ITEM = st.one_of(
         id=ITEM_IDS,
         role=st.just("assistant"),
         status=st.just("completed"),
-        content=st.lists(
-            st.one_of(_PART, _object(type=st.just("refusal"), refusal=TEXTS)),
-            max_size=2,
-        ),
+        content=st.lists(st.one_of(_PART, _object(type=st.just("refusal"), refusal=TEXTS)), max_size=2),
     ),
     _object(
         type=st.just("reasoning"),
@@ -306,10 +303,7 @@ _KEYS = ["messages", "contents", "role", "parts", "content", "type", "text", "id
 _SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.just(1.5), TEXTS)
 JSON_VALUES = st.recursive(
     _SCALARS,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(_KEYS), inner, max_size=4),
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(_KEYS), inner, max_size=4)),
     max_leaves=10,
 )
 

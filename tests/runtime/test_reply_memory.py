@@ -60,10 +60,7 @@ REPLIES: dict[str, tuple[Callable[[], Iterator[bytes]], str]] = {
         lambda: endless(call_delta(0, '{"a": "head '), call_delta(0, "x" * 1000, is_first=False)),
         "arguments",
     ),
-    "calls": (
-        lambda: endless(b"".join(call_delta(index, '{"head ": 1}') for index in range(150)), b": \n\n"),
-        "calls",
-    ),
+    "calls": (lambda: endless(b"".join(call_delta(index, '{"head ": 1}') for index in range(150)), b": \n\n"), "calls"),
     "no line end": (lambda: endless(chat_delta(content="head "), b"x"), "bytes"),
 }
 

@@ -11,10 +11,7 @@ from tests.sessions.world import World, texts
 
 
 def _add_harness_message(log: Codex, text: str, kind: str, **provenance: object) -> None:
-    notes = {
-        "content_item_kinds": [kind],
-        "content_item_metadata": [{"provenance": {"type": "harness", **provenance}}],
-    }
+    notes = {"content_item_kinds": [kind], "content_item_metadata": [{"provenance": {"type": "harness", **provenance}}]}
     log.line(
         "response_item",
         type="message",

@@ -46,11 +46,7 @@ def test_instructions_of_codex_are_not_carried(world: World):
     notes = {"content_item_metadata": [{"provenance": {"type": "harness"}}]}
     content = [{"type": "input_text", "text": "HARNESS text"}]
     log.line(
-        "response_item",
-        type="message",
-        role="user",
-        content=content,
-        internal_chat_message_metadata_passthrough=notes,
+        "response_item", type="message", role="user", content=content, internal_chat_message_metadata_passthrough=notes
     )
     log.user("Hello.")
     log.answer("Done.")

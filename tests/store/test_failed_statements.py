@@ -140,10 +140,7 @@ WRITES: Mapping[str, Callable[[StoredConversation], object]] = {
     "rename": lambda kept: kept.rename("another"),
 }
 # All failures of the largest write, and one failure of the others.
-FIRST_WRITES = [
-    *[("add_user", name, False) for name in FAILURES["sqlite"]],
-    *[(name, "full", True) for name in WRITES],
-]
+FIRST_WRITES = [*[("add_user", name, False) for name in FAILURES["sqlite"]], *[(name, "full", True) for name in WRITES]]
 
 
 @pytest.mark.parametrize(("write", "failure", "lasting"), FIRST_WRITES)

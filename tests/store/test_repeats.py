@@ -88,10 +88,7 @@ BEDROCK = {
                 {"toolUse": {"toolUseId": "tooluse_1", "name": "write", "input": ARGUMENTS}},
             ],
         },
-        {
-            "role": "user",
-            "content": [{"toolResult": {"toolUseId": "tooluse_1", "content": [{"text": LONG + "1"}]}}],
-        },
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "tooluse_1", "content": [{"text": LONG + "1"}]}}]},
     ]
 }
 BODIES: dict[str, dict[str, Any]] = {

@@ -10,11 +10,7 @@ from segue.wire.openai_responses import WIRE as OPENAI_RESPONSES
 from segue.wire.openai_responses.stream_items import INPUT_KEYS
 from segue.wire.stream.events import BlockStart, Event, InputDelta, TextDelta
 from tests.conversations.replies import responses_reply
-from tests.streams.parsing import (
-    Body,
-    content_of,
-    read,
-)
+from tests.streams.parsing import Body, content_of, read
 
 WIRE = OPENAI_RESPONSES
 DIALECTS = [OPENAI_RESPONSES, AZURE_FOUNDRY]

@@ -45,12 +45,7 @@ from tests.streams.anthropic_events import (
     text_delta,
     text_start,
 )
-from tests.streams.parsing import (
-    only_call,
-    payloads_of,
-    read,
-    splits,
-)
+from tests.streams.parsing import only_call, payloads_of, read, splits
 from tests.streams.rendering import (
     AT_ONCE,
     CALL,
@@ -256,10 +251,7 @@ def test_cross_api_reply() -> None:
 
 
 def test_unsupported_blocks_are_dropped_as_in_a_whole_reply() -> None:
-    blocks = (
-        Thinking("Hm.", origin=Origin("deepseek")),
-        *FROM_OPENAI,
-    )
+    blocks = (Thinking("Hm.", origin=Origin("deepseek")), *FROM_OPENAI)
     events = cross_api_events(*blocks, finish="tool_calls")
     report = Report(target=ANTHROPIC.name)
     data = render_stream(ANTHROPIC, events, report)

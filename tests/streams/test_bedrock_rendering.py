@@ -44,11 +44,7 @@ from tests.streams.bedrock_events import (
     reasoning_delta,
     text_delta,
 )
-from tests.streams.parsing import (
-    read,
-    sse,
-    strip_ids,
-)
+from tests.streams.parsing import read, sse, strip_ids
 from tests.streams.rendering import (
     CALL,
     FREE,
@@ -267,10 +263,7 @@ def test_blank_text_is_held_back() -> None:
 
 
 def test_unsupported_blocks_are_dropped_as_in_a_whole_reply() -> None:
-    blocks = (
-        Thinking("Hm.", "c2ln", origin=Origin("anthropic")),
-        *FROM_OPENAI,
-    )
+    blocks = (Thinking("Hm.", "c2ln", origin=Origin("anthropic")), *FROM_OPENAI)
     report = Report(target=BEDROCK.name)
     data = render_stream(BEDROCK, cross_api_events(*blocks, finish="tool_calls"), report)
     whole, expected = told_at_once(Reply(blocks, "tool_calls", Usage(11, 7, 4)), BEDROCK)

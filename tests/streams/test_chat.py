@@ -75,10 +75,7 @@ QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
         [calls(entry(0, None, "f", '{"x":1}')), calls(entry(0, None, "f", '{"x":2}')), STOP],
         [(None, "f", X), (None, "f", {"x": 2})],
     ),
-    "index wrong": (
-        [calls(entry(0, "a", "f", '{"x"')), calls(entry(1, arguments=":1}")), TOOLS],
-        [("a", "f", X)],
-    ),
+    "index wrong": ([calls(entry(0, "a", "f", '{"x"')), calls(entry(1, arguments=":1}")), TOOLS], [("a", "f", X)]),
     "index counted up with each delta": (
         [calls(entry(0, "a", "f", '{"x"')), calls(entry(1, "a", None, ":")), calls(entry(2, "a", None, "1}")), TOOLS],
         [("a", "f", X)],
@@ -95,10 +92,7 @@ QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
         [calls(entry(0, "a", "f", '{"x"')), calls(entry(0, "a", None, ":1")), calls(entry(0, "a", None, "}")), TOOLS],
         [("a", "f", X)],
     ),
-    "id empty later": (
-        [calls(entry(0, "a", "f", '{"x"')), calls(entry(0, "", "", ":1}")), TOOLS],
-        [("a", "f", X)],
-    ),
+    "id empty later": ([calls(entry(0, "a", "f", '{"x"')), calls(entry(0, "", "", ":1}")), TOOLS], [("a", "f", X)]),
     "id empty": ([calls(entry(0, "", "f", '{"x":1}')), TOOLS], [(None, "f", X)]),
     "id only in the second delta": (
         [calls(entry(0, None, "f", "")), calls(entry(0, "a", None, '{"x":1}')), TOOLS],
@@ -112,10 +106,7 @@ QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
         [calls(entry(0, "a", "f", '{"x":1}')), calls(entry(0, "b", "g", "{}")), TOOLS],
         [("a", "f", X), ("b", "g", {})],
     ),
-    "ids of two calls in one": (
-        [calls(entry(0, "call_acall_b", "f", '{"x":1}')), TOOLS],
-        [("call_acall_b", "f", X)],
-    ),
+    "ids of two calls in one": ([calls(entry(0, "call_acall_b", "f", '{"x":1}')), TOOLS], [("call_acall_b", "f", X)]),
     "one id for two calls": (
         [calls(entry(0, "a", "f", '{"x":1}'), entry(1, "a", "f", '{"x":2}')), TOOLS],
         [("a", "f", X), ("a", "f", {"x": 2})],
@@ -133,10 +124,7 @@ QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
         ],
         [("a", "get_weather", X)],
     ),
-    "name repeated": (
-        [calls(entry(0, "a", "f", '{"x"')), calls(entry(0, "a", "f", ":1}")), TOOLS],
-        [("a", "f", X)],
-    ),
+    "name repeated": ([calls(entry(0, "a", "f", '{"x"')), calls(entry(0, "a", "f", ":1}")), TOOLS], [("a", "f", X)]),
     "name repeated without an id": (
         [calls(entry(0, "a", "f", '{"x"')), calls(entry(0, None, "f", ":1}")), TOOLS],
         [("a", "f", X)],

@@ -33,16 +33,7 @@ from tests.bodies import gemini
 from tests.catalog.vendor_catalog import samples
 from tests.conversations.replies import gemini_reply
 from tests.streams.corruption import read_garbled, reject_random_bytes
-from tests.streams.parsing import (
-    Body,
-    check_event_rules,
-    content_of,
-    join_deltas,
-    payloads_of,
-    read,
-    splits,
-    sse,
-)
+from tests.streams.parsing import Body, check_event_rules, content_of, join_deltas, payloads_of, read, splits, sse
 from tests.streams.rendering import cross_api_events, render_stream, render_whole_reply
 
 WIRE = GEMINI
@@ -286,12 +277,7 @@ def test_arguments_in_pieces() -> None:
     ]
     events, reply = read_chunks(*map(chunk, grown), chunk(call("f", {"x": 1})), chunk(finish="STOP"))
     first, second = reply.calls
-    assert first.arguments == {
-        "city": "Lisbon",
-        "days": [{"n": 1}, {"n": 2.5}],
-        "a b": {"ok": True},
-        "none": None,
-    }
+    assert first.arguments == {"city": "Lisbon", "days": [{"n": 1}, {"n": 2.5}], "a b": {"ok": True}, "none": None}
     assert (first.name, first.origin.raw_id, first.broken, second.arguments) == ("book", "call_1", False, {"x": 1})
     assert [type(block) for block in reply.blocks] == [Thinking, ToolCall, ToolCall]
     assert [type(event) for event in events[:4]] == [ReplyStart, BlockStart, BlockEnd, BlockStart]

@@ -9,20 +9,8 @@ from segue.wire.gemini import WIRE as GEMINI
 from segue.wire.stream.events import Failed, Finished
 from tests.conversations.replies import responses_reply
 from tests.streams.corruption import read_garbled, reject_random_bytes
-from tests.streams.parsing import (
-    Body,
-    read,
-    sse,
-)
-from tests.streams.responses_events import (
-    EVERYTHING,
-    WIRE,
-    check_same_reply,
-    function,
-    message,
-    stream_events,
-    texts,
-)
+from tests.streams.parsing import Body, read, sse
+from tests.streams.responses_events import EVERYTHING, WIRE, check_same_reply, function, message, stream_events, texts
 
 
 def test_done_marker_without_terminal_event() -> None:

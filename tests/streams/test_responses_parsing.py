@@ -19,14 +19,7 @@ from segue.wire.stream.events import (
     reply_events,
 )
 from tests.conversations.replies import responses_reply
-from tests.streams.parsing import (
-    Body,
-    content_of,
-    join_deltas,
-    read,
-    splits,
-    sse,
-)
+from tests.streams.parsing import Body, content_of, join_deltas, read, splits, sse
 from tests.streams.rendering import render_stream
 from tests.streams.responses_events import (
     CITED,

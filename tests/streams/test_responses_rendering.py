@@ -26,23 +26,9 @@ from segue.wire.stream.events import (
 )
 from tests.catalog.vendor_catalog import samples
 from tests.conversations.replies import chat_reply, responses_reply
-from tests.streams.parsing import (
-    Body,
-    check_event_rules,
-    content_of,
-    payloads_of,
-    read,
-    sse,
-)
+from tests.streams.parsing import Body, check_event_rules, content_of, payloads_of, read, sse
 from tests.streams.rendering import render_stream, render_whole_reply
-from tests.streams.responses_events import (
-    DIALECTS,
-    EVERYTHING,
-    WIRE,
-    function,
-    message,
-    stream_events,
-)
+from tests.streams.responses_events import DIALECTS, EVERYTHING, WIRE, function, message, stream_events
 
 
 def rendered(body: Body) -> list[Body]:

@@ -63,8 +63,7 @@ def _role(old: str, new: str) -> Difference:
 
 _QWEN = (
     Difference(
-        "Python's words are printed; JSON's are told from text more surely",
-        _substitute(r"(?<=>\n)True(?=\n<)", "true"),
+        "Python's words are printed; JSON's are told from text more surely", _substitute(r"(?<=>\n)True(?=\n<)", "true")
     ),
 )
 _LLAMA = (

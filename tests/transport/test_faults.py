@@ -102,10 +102,7 @@ def test_second_target_answers_every_request(name: str, is_async: bool, api: str
     script, faults = EARLY[fault]
     second = "gemini" if api == "anthropic" else "anthropic"
     repeated = "\n---\n".join([script] * 8)
-    with (
-        start(api, script=repeated, faults=faults) as failing,
-        start(second, script=make_script()) as working,
-    ):
+    with start(api, script=repeated, faults=faults) as failing, start(second, script=make_script()) as working:
         models, options = targets(one=failing, two=working)
         text, tools = run(name, is_async, *models, **options)
     assert text == LAST
@@ -166,10 +163,7 @@ def test_timeout_of_the_sdk_holds(fault: str, is_async: bool) -> None:
 
 
 def test_slow_target_is_left_for_the_next() -> None:
-    with (
-        start("anthropic", script=OK, faults=["slow-start"], patience=600) as slow,
-        start("gemini", script=OK) as fast,
-    ):
+    with start("anthropic", script=OK, faults=["slow-start"], patience=600) as slow, start("gemini", script=OK) as fast:
         models, options = targets(one=slow, two=fast)
 
         async def talk() -> str:

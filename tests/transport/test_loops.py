@@ -11,16 +11,7 @@ import pytest
 from segue.emulator import start
 from tests.budget import sample
 from tests.transport.callers import CALLERS, ToolLog, connect, open_http
-from tests.transport.upstreams import (
-    CALLS,
-    ID_KINDS,
-    LAST,
-    MODELS,
-    check_upstream,
-    faults_of,
-    make_script,
-    options_for,
-)
+from tests.transport.upstreams import CALLS, ID_KINDS, LAST, MODELS, check_upstream, faults_of, make_script, options_for
 
 
 def _is_whole(row: tuple[str, bool, str, str]) -> bool:

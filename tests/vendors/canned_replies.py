@@ -233,10 +233,7 @@ def _message_stream(whole: dict[str, Any]) -> Answer:
         payloads += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         payloads.append({"type": "content_block_stop", "index": index})
     stop = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
-    payloads += [
-        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 5}},
-        {"type": "message_stop"},
-    ]
+    payloads += [{"type": "message_delta", "delta": stop, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
     return [(event["type"], event) for event in payloads]
 
 

@@ -208,10 +208,7 @@ CLIENTS: dict[str, Client] = {
         ),
         _google,
     ),
-    "mistral": Client(
-        lambda url, stack: stack.enter_context(Mistral(api_key="none", server_url=url)),
-        _mistral,
-    ),
+    "mistral": Client(lambda url, stack: stack.enter_context(Mistral(api_key="none", server_url=url)), _mistral),
     "bedrock": Client(lambda url, _stack: boto.connect(url), _boto, "application/vnd.amazon.eventstream"),
 }
 

@@ -261,11 +261,7 @@ def _join_mistral(events: Iterable[Any]) -> Seen:
         assert not finish, "something was said after the end"
         finish = choice.finish_reason or ""
         if event.data.usage:
-            usage = (
-                event.data.usage.prompt_tokens,
-                event.data.usage.completion_tokens,
-                event.data.usage.total_tokens,
-            )
+            usage = (event.data.usage.prompt_tokens, event.data.usage.completion_tokens, event.data.usage.total_tokens)
         content = choice.delta.content or ""
         if isinstance(content, str):
             text += content

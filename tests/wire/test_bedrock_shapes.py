@@ -75,8 +75,7 @@ def test_null_members_count_as_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "form", "mime"),
-    [("image", "tiff", "image/tiff"), ("document", "odt", "application/odt")],
+    ("kind", "form", "mime"), [("image", "tiff", "image/tiff"), ("document", "odt", "application/odt")]
 )
 def test_format_newer_than_the_service_model_is_not_taken_for_another(kind: str, form: str, mime: str) -> None:
     media = {"format": form, "source": {"bytes": "AAAA"}, **({"name": "a"} if kind == "document" else {})}

@@ -51,10 +51,7 @@ INVALID = {
         [call("a"), SAID, call("b"), output("a"), output("b")],
         [SAID, call("a"), call("b"), output("a"), output("b")],
     ),
-    "other order": (
-        [call("a"), call("b"), output("b"), output("a")],
-        [call("a"), call("b"), output("a"), output("b")],
-    ),
+    "other order": ([call("a"), call("b"), output("b"), output("a")], [call("a"), call("b"), output("a"), output("b")]),
     "outputs far away": (
         [call("a"), HOOK, call("b"), output("b"), output("a")],
         [call("a"), output("a"), HOOK, call("b"), output("b")],

@@ -356,11 +356,7 @@ def test_cross_api_approval_becomes_text(target: str, hosted: str):
 def test_approval_response_goes_with_its_request():
     """OAI-RESP-21: without the request's id, the approval response has nothing to refer to."""
     out = convert_same_api(approval("mcpr_1"))
-    assert [item["type"] if "type" in item else item["role"] for item in out.body["input"]] == [
-        "user",
-        "user",
-        "user",
-    ]
+    assert [item["type"] if "type" in item else item["role"] for item in out.body["input"]] == ["user", "user", "user"]
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAx"}
     body = approval("mcpr_1", model="gpt-5")
     body["input"].insert(1, thought)

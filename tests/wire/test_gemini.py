@@ -611,11 +611,7 @@ def test_image_url_is_fetched_where_the_model_cannot():
 
 def with_picture(source: dict[str, Any]) -> list[dict[str, Any]]:
     content = [{"type": "text", "text": "seen"}, {"type": "image", "source": source}]
-    return [
-        HI,
-        anthropic.assistant(anthropic.call(name="look")),
-        anthropic.user(anthropic.result(content=content)),
-    ]
+    return [HI, anthropic.assistant(anthropic.call(name="look")), anthropic.user(anthropic.result(content=content))]
 
 
 INLINE = {"type": "base64", "media_type": "image/png", "data": PNG}

@@ -34,16 +34,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.contents import summarize
 from segue.canonical.pairing import pair
-from segue.canonical.request import (
-    Options,
-    Reasoning,
-    Reply,
-    Request,
-    ResponseFormat,
-    Tool,
-    ToolChoice,
-    Usage,
-)
+from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
 from segue.errors import InputError, ProjectionError
 from segue.models import parse_model
 from segue.render.constraints import Policy
@@ -703,11 +694,7 @@ def test_cross_api_tools() -> None:
     first, second, third = made["tools"]
     assert first["function"]["description"] == "d" * 1023 + "…"
     assert first["function"]["name"].startswith("ns_read_")
-    assert second["function"] == {
-        "name": "plain",
-        "parameters": {"type": "object", "properties": {}},
-        "strict": False,
-    }
+    assert second["function"] == {"name": "plain", "parameters": {"type": "object", "properties": {}}, "strict": False}
     assert third == {**PATCH, "custom": {**PATCH["custom"], "description": "p"}}
     assert made["tool_choice"] == {"type": "custom", "custom": {"name": "patch"}}
     assert list(made) == ["messages", "tools", "tool_choice", "parallel_tool_calls"]

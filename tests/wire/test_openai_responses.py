@@ -1063,8 +1063,7 @@ SCALARS = st.sampled_from([None, True, 1, 1.5, "", "x", "call_1", "user", "assis
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from([*KEYS, "text", "name", "url"]), inner, max_size=4),
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from([*KEYS, "text", "name", "url"]), inner, max_size=4)
     ),
     max_leaves=8,
 )

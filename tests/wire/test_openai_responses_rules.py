@@ -108,7 +108,7 @@ def test_resp_13_repeated_item_is_dropped():
     )
     assert kinds(out) == ["message", "reasoning", "message", "web_search_call", "message"]
     assert [(finding.kind, finding.subject) for finding in out.report.findings] == [
-        *(("dedupe", "rs_1"), ("dedupe", "msg_1"), ("dedupe", "ws_1")),
+        *(("dedupe", "rs_1"), ("dedupe", "msg_1"), ("dedupe", "ws_1"))
     ]
     chat = segue.convert(body(user(), assistant("x"), assistant("x"), {"id": "msg_1"}), target="openai-chat")
     assert [message["content"] for message in chat.body["messages"]] == ["q", "x"]

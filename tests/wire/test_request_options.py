@@ -65,12 +65,7 @@ def test_json_instruction_is_added_to_the_prompt(target: str) -> None:
 
 @pytest.mark.parametrize(
     ("system", "text", "line"),
-    [
-        (None, "hi", True),
-        ("Be brief.", "hi", True),
-        ("Reply in JSON.", "hi", False),
-        (None, "as Json, please", False),
-    ],
+    [(None, "hi", True), ("Be brief.", "hi", True), ("Reply in JSON.", "hi", False), (None, "as Json, please", False)],
 )
 def test_json_instruction_follows_system_text_only_if_missing(system: str | None, text: str, line: bool) -> None:
     messages = [{"role": "system", "content": system}] if system else []

@@ -59,12 +59,7 @@ TABLE: list[tuple[str, Body, str, Body]] = [
         "openai-responses",
         {"type": "code_interpreter", "container": {"type": "auto"}},
     ),
-    (
-        "openai-responses",
-        {"type": "shell", "environment": {"type": "container_auto"}},
-        "gemini",
-        {"codeExecution": {}},
-    ),
+    ("openai-responses", {"type": "shell", "environment": {"type": "container_auto"}}, "gemini", {"codeExecution": {}}),
     ("gemini", {"urlContext": {}}, "anthropic", {"type": "web_fetch_20250910", "name": "web_fetch"}),
     ("anthropic", {"type": "web_fetch_20260309", "name": "web_fetch"}, "gemini", {"urlContext": {}}),
     (

@@ -179,11 +179,7 @@ class CountRelay(Relay):
         endpoint = self._endpoint
         target = find_wire_or_server(endpoint.api, endpoint.profile, argument="api")
         job = ConvertJob(
-            target=target,
-            source=self.wire,
-            base_wire=WIRES[target.name],
-            model=endpoint.model,
-            policy=self._policy,
+            target=target, source=self.wire, base_wire=WIRES[target.name], model=endpoint.model, policy=self._policy
         )
         converted = convert_job(parse_count_request(self._caller.api_path.api, self._caller.body), job)
         path = COUNTERS[target.base_api].path

@@ -204,10 +204,7 @@ def _find_limits(error: ApiError, kind: ErrorKind) -> dict[str, Any]:
         return {}
     output_limit = find_output_limit(error.message)
     has_context = kind == "too-long" or output_limit is not None
-    return {
-        "context_limit": find_context_limit(error.message) if has_context else None,
-        "output_limit": output_limit,
-    }
+    return {"context_limit": find_context_limit(error.message) if has_context else None, "output_limit": output_limit}
 
 
 def _find_hint(endpoint: Endpoint, kind: ErrorKind, error: ApiError) -> tuple[str | None, SuggestedCommand | None]:

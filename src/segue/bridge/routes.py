@@ -22,14 +22,7 @@ CountPolicy = Literal["estimate", "upstream"]
 
 _BYTES_PER_TOKEN = 4
 # Parts of bodies that show an image, or a request for reasoning, without parsing them.
-_IMAGE_MARKS = (
-    b'"image_url"',
-    b'"input_image"',
-    b'"type":"image"',
-    b'"type": "image"',
-    b'"inlineData"',
-    b'"image":{',
-)
+_IMAGE_MARKS = (b'"image_url"', b'"input_image"', b'"type":"image"', b'"type": "image"', b'"inlineData"', b'"image":{')
 _REASONING_MARKS = (b'"thinking"', b'"reasoning_effort"', b'"reasoning":{', b'"thinkingConfig"', b'"thinking_config"')
 
 

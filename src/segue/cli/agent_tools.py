@@ -98,10 +98,7 @@ class AgentTools:
             return "off in the configuration"
         self._temporary = user_store.scratch_folder()
         return await asyncio.to_thread(
-            find_sandbox,
-            self._temporary,
-            has_network=mode == "network",
-            programs=tuple(self._list_programs(folder)),
+            find_sandbox, self._temporary, has_network=mode == "network", programs=tuple(self._list_programs(folder))
         )
 
     def _list_programs(self, folder: Path) -> Iterator[Path]:

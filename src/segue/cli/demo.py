@@ -26,14 +26,7 @@ _MAX_WIDTH = 100
     help=f"Seconds between lines on a terminal (default {_DEFAULT_PACE}).",
 )
 @click.pass_context
-def command(
-    ctx: click.Context,
-    *,
-    plain: bool,
-    naive: bool,
-    pace: float | None,
-    as_json: bool,
-) -> None:
+def command(ctx: click.Context, *, plain: bool, naive: bool, pace: float | None, as_json: bool) -> None:
     """Send an agent's task through every API, without and with segue.
 
     One conversation with tools changes the provider at every request: first with only the field names converted, then

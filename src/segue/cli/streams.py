@@ -22,11 +22,7 @@ from segue.errors import InputError, format_os_error
 
 STDIO = "-"
 FOLDER_GONE = "the current folder no longer exists; change to another one"
-_BYTE_ORDER_MARKS = (
-    (b"\xef\xbb\xbf", "UTF-8"),
-    (b"\xff\xfe", "UTF-16"),
-    (b"\xfe\xff", "UTF-16"),
-)
+_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Errors that another file name would fix; others (a full disk, a broken device) are failures.
 _PATH_ERRNOS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG}

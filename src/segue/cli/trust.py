@@ -56,13 +56,7 @@ def _trust_file(path: Path, *, revoke: bool, as_json: bool, folder: Path | None)
 
 
 def _print_state(
-    path: Path,
-    state: str,
-    settings: Mapping[str, str],
-    *,
-    trusted: bool,
-    as_json: bool,
-    folder: Path | None = None,
+    path: Path, state: str, settings: Mapping[str, str], *, trusted: bool, as_json: bool, folder: Path | None = None
 ) -> None:
     if as_json:
         import msgspec

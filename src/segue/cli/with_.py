@@ -101,14 +101,7 @@ class _Session:
         self._key = secrets.token_urlsafe(24)
 
     def run(
-        self,
-        models: Sequence[str],
-        *,
-        emulated: bool,
-        trusting: bool,
-        log: Path | None,
-        prints: bool,
-        as_json: bool,
+        self, models: Sequence[str], *, emulated: bool, trusting: bool, log: Path | None, prints: bool, as_json: bool
     ) -> int | None:
         """Return the exit code of the client; None if it was only printed."""
         from segue.bridge.envelope_keys import load_envelope_keys
@@ -189,12 +182,7 @@ class _Session:
         """Print how the client is started. The key works only while a gateway runs that was started with it."""
         line = [self._program, *launch.arguments, *self._arguments]
         if as_json:
-            value = {
-                "model": model,
-                "variables": dict(launch.variables),
-                "removed": launch.removed,
-                "command": line,
-            }
+            value = {"model": model, "variables": dict(launch.variables), "removed": launch.removed, "command": line}
             streams.write(msgspec.json.encode(value), b"\n")
             return
         for name, value in launch.variables.items():

@@ -190,10 +190,7 @@ class RememberedConversation(Struct, frozen=True):
             return None
         prefix = self.prefix if new.entries is None else self.prefix.replace_entries(new.entries)
         longer = msgspec.structs.replace(
-            self,
-            prefix=prefix,
-            frame=self.frame.move_start(data, new.first),
-            has_moved_markers=has_moved_markers,
+            self, prefix=prefix, frame=self.frame.move_start(data, new.first), has_moved_markers=has_moved_markers
         )
         extended = longer.append(new.data, items)
         return extended and extended[0].finish(data, extended[1])

@@ -16,14 +16,7 @@ from msgspec import Struct
 from segue.canonical.blocks import Media, ToolResponse
 from segue.canonical.json import parse_json
 from segue.corpora.formats import Format, detect_format, find_format
-from segue.corpora.reading import (
-    MAX_FILE,
-    FoundLine,
-    Unit,
-    parse_objects,
-    read_lines,
-    read_whole,
-)
+from segue.corpora.reading import MAX_FILE, FoundLine, Unit, parse_objects, read_lines, read_whole
 from segue.corpora.rows import Parsed, Provenance, Row
 from segue.corpora.turns import Turns
 from segue.errors import InputError, SegueError

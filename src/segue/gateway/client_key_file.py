@@ -20,11 +20,7 @@ class ClientKeyFile:
     """Watches `path`. `load` reads the keys, and raises `InputError`; `log` writes a line to the log."""
 
     def __init__(
-        self,
-        path: Path | None,
-        load: Callable[[], Sequence[ClientKey]],
-        auth: ClientAuth,
-        log: Callable[[str], None],
+        self, path: Path | None, load: Callable[[], Sequence[ClientKey]], auth: ClientAuth, log: Callable[[str], None]
     ) -> None:
         self._path = path
         self._load = load

@@ -27,12 +27,7 @@ def move_into_range(name: str, value: _Number, least: float, most: float, report
     if least <= value <= most:
         return value
     limit, change = (
-        (most, "reduced to {:.15g}, the maximum")
-        if value > most
-        else (
-            least,
-            "raised to {:.15g}, the minimum",
-        )
+        (most, "reduced to {:.15g}, the maximum") if value > most else (least, "raised to {:.15g}, the minimum")
     )
     report.add("adjusted", f"`{name}` {change.format(limit)}", subject=subject)
     return limit

@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from anyio.abc import ObjectReceiveStream
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCResponse,
-    jsonrpc_message_adapter,
-)
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 

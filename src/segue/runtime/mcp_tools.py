@@ -80,12 +80,7 @@ def _convert_tool(tool: mcp_types.Tool) -> Declaration:
 
 
 def make_tools(
-    server: str,
-    declarations: Iterable[Declaration],
-    call: CallFunction,
-    *,
-    timeout: float,
-    has_own_timeout: bool,
+    server: str, declarations: Iterable[Declaration], call: CallFunction, *, timeout: float, has_own_timeout: bool
 ) -> tuple[tuple[Tool, ...], tuple[LeftOut, ...]]:
     """Return a tool for each declaration, in order of name, and the declarations that repeat a name.
 

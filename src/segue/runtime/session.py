@@ -383,11 +383,7 @@ class Session:
         """Render the next request; return it, and its body as it is sent."""
         options = self._options_for(endpoint, output_cap)
         rendered = self.log.render(
-            endpoint.api,
-            endpoint.model,
-            profile=endpoint.profile,
-            tool_format=endpoint.tool_format,
-            options=options,
+            endpoint.api, endpoint.model, profile=endpoint.profile, tool_format=endpoint.tool_format, options=options
         )
         stores = (options.vendor_options or {}).get("store") is True
         data = rendered.data if stores else keep_stateless(rendered.data, endpoint)

@@ -125,16 +125,7 @@ class Llm(Program):
 _INSTALLED = (entry_points.load(entry, Client) for entry in entry_points.find("segue.clients").values())
 CLIENTS: Mapping[str, Client] = {
     client.name: client
-    for client in (
-        ClaudeCode(),
-        Codex(),
-        GeminiCli(),
-        QwenCode(),
-        Opencode(),
-        Pi(),
-        SegueStore(),
-        *_INSTALLED,
-    )
+    for client in (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), Opencode(), Pi(), SegueStore(), *_INSTALLED)
 }
 
 PROGRAMS: Mapping[str, Program] = {

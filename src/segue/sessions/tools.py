@@ -141,9 +141,7 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
             header="report",
         ),
         ToolRow(
-            "read",
-            ("read_file",),
-            _named(path="file_path", line="start_line", count=Argument("end_line", "last-line")),
+            "read", ("read_file",), _named(path="file_path", line="start_line", count=Argument("end_line", "last-line"))
         ),
         ToolRow("picture", ("read_file",), _named(path="file_path")),
         ToolRow("list", ("list_directory",), _named(path="dir_path")),
@@ -227,21 +225,14 @@ TOOLS: Mapping[str, tuple[ToolRow, ...]] = {
     ),
     "pi": (
         ToolRow(
-            "shell",
-            ("bash",),
-            _named(command="command", timeout=Argument("timeout", "seconds")),
-            header="exit-end",
+            "shell", ("bash",), _named(command="command", timeout=Argument("timeout", "seconds")), header="exit-end"
         ),
         ToolRow("read", ("read",), _named(path="path", line="offset", count="limit")),
         ToolRow("picture", ("read",), _named(path="path")),
         ToolRow("list", ("ls",), _named(path="path"), command=_LIST),
         ToolRow("find", ("find",), _named(pattern="pattern", path="path"), command=_FIND),
         ToolRow(
-            "search",
-            ("grep",),
-            _named(pattern="pattern", path="path", glob="glob"),
-            command=_SEARCH,
-            flags=_GREP_FLAGS,
+            "search", ("grep",), _named(pattern="pattern", path="path", glob="glob"), command=_SEARCH, flags=_GREP_FLAGS
         ),
         ToolRow("write", ("write",), _named(path="path", content="content")),
         ToolRow(

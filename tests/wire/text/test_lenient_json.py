@@ -39,8 +39,7 @@ def test_ambiguous_json_is_rejected(text: str):
 
 
 @pytest.mark.parametrize(
-    ("text", "end"),
-    [('{"a": "}"} x', 10), ("[{}, []] x", 8), ("{'a': '\\'}'} x", 12), (" {} {}", 3)],
+    ("text", "end"), [('{"a": "}"} x', 10), ("[{}, []] x", 8), ("{'a': '\\'}'} x", 12), (" {} {}", 3)]
 )
 def test_a_value_ends_where_its_brackets_do(text: str, end: int):
     for size in (1, 2, 100):

@@ -11,17 +11,7 @@ from segue.wire.text.regions import FoundCall
 from segue.wire.text.scan import CallScanner, scan_text
 from segue.wire.text.text_format import ResultText, TextFormat
 from tests.budget import examples
-from tests.wire.text.formats import (
-    CALL,
-    DECLARED,
-    EACH,
-    OTHER,
-    call_lists,
-    cut,
-    declared_for,
-    fragments,
-    texts,
-)
+from tests.wire.text.formats import CALL, DECLARED, EACH, OTHER, call_lists, cut, declared_for, fragments, texts
 from tests.wire.text.parsing import scan_parts, text_of
 
 every_format = pytest.mark.parametrize("form", EACH.values(), ids=EACH)

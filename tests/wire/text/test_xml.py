@@ -45,10 +45,7 @@ CASES: dict[str, tuple[str, list[Any]]] = {
         qwen("<parameter=x>\n<a href='b'>c</a> &lt; < >\n</parameter>\n"),
         [("f", {"x": "<a href='b'>c</a> &lt; < >"})],
     ),
-    "a whole call in a value": (
-        qwen(f"<parameter=x>\nsay\n{INNER}\n</parameter>\n"),
-        [("f", {"x": f"say\n{INNER}"})],
-    ),
+    "a whole call in a value": (qwen(f"<parameter=x>\nsay\n{INNER}\n</parameter>\n"), [("f", {"x": f"say\n{INNER}"})]),
     "a closing tag in a value": (
         qwen("<parameter=x>\na </parameter> b\n</parameter>\n"),
         [("f", {"x": "a </parameter> b"})],

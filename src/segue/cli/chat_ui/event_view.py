@@ -164,8 +164,7 @@ class EventView:
                 if event.why:
                     self._print_line(event.why, "class:warn")
                 self._print_line(
-                    f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens",
-                    "class:dim",
+                    f"compressed ({event.strategy}): {event.before:,} → {event.after:,} tokens", "class:dim"
                 )
 
     def _on_task_event(self, event: Event) -> None:

@@ -176,9 +176,7 @@ def list_dir() -> Tool:
         "with their targets. Not recursive; use glob for that.",
         {
             "type": "object",
-            "properties": {
-                "path": {"type": "string", "description": "The folder. Default: the working folder."},
-            },
+            "properties": {"path": {"type": "string", "description": "The folder. Default: the working folder."}},
             "additionalProperties": False,
         },
         _run_list,

@@ -63,11 +63,7 @@ class SupervisedProcess:
 
     @classmethod
     async def start(
-        cls,
-        argv: Sequence[str],
-        folder: Path,
-        environment: Mapping[str, str],
-        max_line: int = _CHUNK,
+        cls, argv: Sequence[str], folder: Path, environment: Mapping[str, str], max_line: int = _CHUNK
     ) -> Self:
         """Start a command; `OSError` if that is not possible. `max_line` limits `readline` of its output."""
         loop = asyncio.get_running_loop()

@@ -73,9 +73,7 @@ _AWK_RISKY = re.compile(r"system|getline|@|\\\r?\n")
 _AWK_REDIRECTION = re.compile(r"[>|]")
 # A comment that contains a backslash is not supported: it may continue on the next line.
 _AWK_SPACE = re.compile(r"(?:[ \t\r]|#[^\n\\]*+(?!\\))*+")
-_AWK_TOKEN = re.compile(
-    r""""(?:[^"\\\n]|\\.)*"|[A-Za-z_]\w*|[\d.]+|&&|\|\||[<>=!]=|>>|\+\+|--|[^"\\#]""",
-)
+_AWK_TOKEN = re.compile(r""""(?:[^"\\\n]|\\.)*"|[A-Za-z_]\w*|[\d.]+|&&|\|\||[<>=!]=|>>|\+\+|--|[^"\\#]""")
 _AWK_REGEX = re.compile(rf"/{_delimited('/')}")
 # Behind these a slash begins a regular expression. Behind a name, a number or `]` it divides.
 _BEFORE_REGEX = frozenset(["", "\n", "(", ",", "{", "}", ";", "!", "~", "&&", "||"])

@@ -47,7 +47,7 @@ def todo() -> Tool:
                         "required": ["text", "state"],
                         "additionalProperties": False,
                     },
-                },
+                }
             },
             "required": ["items"],
             "additionalProperties": False,

@@ -56,11 +56,7 @@ def parse_log(lines: list[LogLine]) -> ParsedLog:
         raise InputError("this session has no messages")
     values = [line.value for line in path]
     model, name = find_model(values)[1], find_name(values)
-    facts = SessionFacts(
-        string_of(header.value.get("id")),
-        string_of(header.value.get("cwd")),
-        name=name,
-    )
+    facts = SessionFacts(string_of(header.value.get("id")), string_of(header.value.get("cwd")), name=name)
     body: dict[str, Any] = {**({"model": model} if model else {}), "messages": messages}
     title = name or (find_title(values) if len(current) < len(path) else None)
     return ParsedLog("pi", body, API, title, numbers, dropped, times, facts=facts)

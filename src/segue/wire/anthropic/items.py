@@ -12,18 +12,7 @@ from typing import Any, assert_never, cast
 import msgspec
 from msgspec import UNSET
 
-from segue.canonical.blocks import (
-    Block,
-    Code,
-    Media,
-    Native,
-    Opaque,
-    Origin,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResponse,
-)
+from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.envelope import is_envelope
 from segue.canonical.ids import NO_IDS, raw_id_or_none
 from segue.canonical.json import are_identical, encode_json_text, parse_argument_text

@@ -22,23 +22,9 @@ from segue.render.transcript import Transcript
 from segue.wire import mixed_body
 from segue.wire.base import RenderContext
 from segue.wire.gemini.capabilities import API, DEFAULT_MODEL
-from segue.wire.gemini.fields import (
-    JsonObject,
-    as_list,
-    both_cases,
-    find_key,
-    get_field,
-    get_text,
-    get_text_strict,
-)
+from segue.wire.gemini.fields import JsonObject, as_list, both_cases, find_key, get_field, get_text, get_text_strict
 from segue.wire.gemini.items import BODY_API, GeminiContext, data_fields, parse_parts, render_parts
-from segue.wire.gemini.options import (
-    OPTION_KEYS,
-    fit_tool_choice,
-    merge_options,
-    parse_options,
-    render_options,
-)
+from segue.wire.gemini.options import OPTION_KEYS, fit_tool_choice, merge_options, parse_options, render_options
 from segue.wire.gemini.request_types import drop_invalid_fields
 from segue.wire.gemini.tools import merge_tools, parse_tools, render_tools
 from segue.wire.json_values import json_type_name, require_object

@@ -16,12 +16,7 @@ def _constraints(_model: Model) -> Constraints:
 
 
 WIRE = make_wire(
-    ChatDialect(
-        name="acme",
-        provider="acme",
-        default_model="acme-1",
-        constraints=_constraints,
-    ),
+    ChatDialect(name="acme", provider="acme", default_model="acme-1", constraints=_constraints),
     title="Acme",
     id_scheme=lambda _model: _IDS,
     families=("acme",),
