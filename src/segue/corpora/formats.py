@@ -194,8 +194,3 @@ def find_target(name: str) -> Format:
 def detect_format(values: Sequence[Value]) -> Format | None:
     """Return the format of the first values of a file; None if it is not known."""
     return next((row for row in ROWS if any(map(row.matches, values))), None)
-
-
-def writable_names() -> list[str]:
-    """Return the names of the formats that can be written, those of APIs last."""
-    return [*(row.name for row in ROWS if row.render is not None), *WIRES]

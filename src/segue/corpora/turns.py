@@ -36,7 +36,6 @@ from segue.render.constraints import Constraints, Policy
 from segue.render.passes import render
 from segue.render.report import Report
 from segue.sessions.values import object_of
-from segue.wire.media import decode_data_url
 from segue.wire.tools import render_arguments_object, render_arguments_text
 
 _PROVIDER = "training"
@@ -283,9 +282,3 @@ def arguments_object(call: ToolCall) -> dict[str, Any]:
 def media_url(media: Media) -> str:
     """Return the URL of an image or a file; its data as a `data:` URL."""
     return media.url or f"data:{media.mime or 'application/octet-stream'};base64,{media.data or ''}"
-
-
-def media_of(url: str, kind: Literal["image", "audio", "document"] = "image", mime: str | None = None) -> Media:
-    """Return the image or file at a path or URL; that of a `data:` URL has its data."""
-    media = Media(kind, mime=mime, url=url)
-    return decode_data_url(media) if url.startswith("data:") else media
