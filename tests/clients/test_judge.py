@@ -185,5 +185,5 @@ def test_page_marks_cells_that_were_not_run(tmp_path: Path) -> None:
     text = file.read_text()
     assert "1 of 1 runs are right; 89 of 90 cells were not run." in text
     assert "| back to `bedrock` | not run | not run | not run | 3 of 3 | not run |" in text
-    assert "| codex | the credit is used up | 1 | “Quota exceeded” | not run | right |" in text
+    assert "| codex | the credit is used up | 1 | “has no credit left” | not run | right |" in text
     assert "| `kimi`, kimi-k2-thinking | right | not run |" in text

@@ -218,6 +218,7 @@ def test_stop_ends_an_answer_that_is_waited_for() -> None:
 def test_stop_from_the_listener() -> None:
     running: list[Emulator] = []
     over = threading.Event()
+    threads = emulator_threads()
 
     def conversation_with_result(record: RecordedRequest) -> None:
         running[0].stop()
@@ -226,7 +227,7 @@ def test_stop_from_the_listener() -> None:
     running.append(start("anthropic", on_request=conversation_with_result))
     send_request(running[0])
     assert over.wait(TIMEOUT)
-    wait_until(lambda: not emulator_threads())
+    wait_until(lambda: emulator_threads() == threads)
 
 
 def test_two_emulators_in_one_process_are_independent() -> None:

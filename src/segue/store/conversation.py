@@ -206,6 +206,12 @@ class StoredConversation:
         known = self.ages if ages is None else dict(ages)
         return self.chat.switch_cost(target, current=current or next(reversed(known), None), ages=known, **more)
 
+    def requests_cost(
+        self, model: str, count: int = 1, *, ages: Mapping[str, float] | None = None, **more: Any
+    ) -> float | None:
+        """Predict what the next requests cost, as `Conversation.requests_cost` does; by default with `ages`."""
+        return self.chat.requests_cost(model, count, ages=self.ages if ages is None else ages, **more)
+
     def add_reply(self, reply: Any, *, source: Api | None = None) -> Reply:
         """Store a reply, and that its request was sent unless `mark_sent` has recorded that."""
         return self._record(lambda chat: chat.add_reply(reply, source=source), add_usage, flush_results=True)
