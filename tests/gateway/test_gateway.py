@@ -140,11 +140,14 @@ def test_client_keys_are_needed_and_limited() -> None:
         assert post(gateway, path, CHAT).status_code == 401
         assert post(gateway, path, CHAT, authorization="Bearer wrong").status_code == 401
         assert post(gateway, path, CHAT, authorization="Bearer key-old").status_code == 401
+        assert get(gateway, "/v1/models", authorization="Bearer key-one").status_code == 200
         for name, value in (("x-api-key", "key-one"), ("authorization", "Bearer key-one")):
             assert post(gateway, path, CHAT, **{name: value}).status_code == 200
         limited = post(gateway, path, CHAT, authorization="Bearer key-one")
         assert limited.status_code == 429
         assert int(limited.headers["retry-after"]) <= 60
+        listings = [get(gateway, "/v1/models", authorization="Bearer key-one").status_code for _ in range(3)]
+        assert listings == [200] * 3
         assert post(gateway, path, CHAT, **{"x-goog-api-key": "key-two"}).status_code == 404
         allowed = {**CHAT, "model": "allowed-model"}
         assert post(gateway, path, allowed, **{"x-goog-api-key": "key-two"}).status_code == 200

@@ -167,7 +167,10 @@ class Gateway:
         if (scope["method"], path) == ("GET", _OWN_STATE_PATH):
             await self._describe_client(keys, response)
             return
-        admission, client_key = await self._clients.admit(keys)
+        route = self._passthrough.find(scope["method"], path, headers)
+        # What the gateway answers itself, such as the list of models, uses nothing up.
+        is_counted = route is not None or scope["method"] != "GET"
+        admission, client_key = await self._clients.admit(keys, is_counted=is_counted)
         response.record.client, response.record.group = admission.client, admission.group
         if isinstance(admission, Denied):
             await response.send_denial(admission)
@@ -175,7 +178,6 @@ class Gateway:
         # A route that passes the client's credentials on gets those for the provider, not the client key.
         vendor_keys = tuple(key for key in keys if key != client_key)
         async with admission:
-            route = self._passthrough.find(scope["method"], path, headers)
             if route is not None:
                 items = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
                 request = PassthroughRequest(scope["method"], path, query, items, vendor_keys, client_key or "")

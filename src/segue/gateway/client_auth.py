@@ -63,8 +63,11 @@ class ClientAuth:
     def _is_expired(self, client: ClientKey) -> bool:
         return client.expires is not None and self._wall_clock() >= client.expires
 
-    async def admit(self, given: Sequence[str]) -> tuple[Admission | Denied, str | None]:
-        """Return the admission of a request, or why it is denied; and which of its keys is the client key."""
+    async def admit(self, given: Sequence[str], *, is_counted: bool = True) -> tuple[Admission | Denied, str | None]:
+        """Return the admission of a request, or why it is denied; and which of its keys is the client key.
+
+        The limits hold for requests that are counted.
+        """
         if not self.needs_key:
             return Admission(""), None
         client, key = self._find(given)
@@ -73,6 +76,8 @@ class ClientAuth:
         denial = self._find_denial(client)
         if denial is not None:
             return denial, key
+        if not is_counted:
+            return Admission(client.name, client.group), key
         admitted = await self._limits.admit(client.name, client.group, self._find_scopes(client))
         return replace(admitted, group=client.group) if isinstance(admitted, Denied) else admitted, key
 
