@@ -59,6 +59,18 @@ def test_mistakes_are_one_line(project: Project) -> None:
     assert len(project.run("keys", "client", "list").lines) == 1
 
 
+def test_limits_of_a_key_are_replaced_and_the_key_stays(project: Project):
+    project.run("keys", "client", "add", "ada", "--requests", "5", "--days", "7")
+    [before] = json.loads(key_file(project).read_bytes())
+    assert project.run("keys", "client", "limit", "ada", "--budget", "80/month").err == "segue: ada: $80.00 a month\n"
+    [after] = json.loads(key_file(project).read_bytes())
+    assert after["hash"] == before["hash"]
+    assert project.run("keys", "client", "list").lines == ["ada: $80.00 a month"]
+    assert is_one_line_error(project.run("keys", "client", "limit", "bob", "--requests", "5"))
+    assert is_one_line_error(project.run("keys", "client", "limit", "ada", "--budget", "5/fortnight"))
+    assert project.run("keys", "client", "list").lines == ["ada: $80.00 a month"]
+
+
 HASH = "0" * 64
 
 

@@ -6,9 +6,9 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -160,20 +160,74 @@ def _describe_limits(key: ClientKey) -> Iterator[str]:
         yield f"models {' '.join(key.models)}"
 
 
+_LIMIT_OPTIONS = (
+    click.option("--model", "models", multiple=True, metavar="PATTERN", help="Only these models (repeatable)."),
+    click.option("--route", "routes", multiple=True, metavar="PATTERN", help="Only these routes (repeatable)."),
+    click.option("--requests", type=click.IntRange(1), metavar="N", help="Requests a minute."),
+    click.option("--tokens", type=click.IntRange(1), metavar="N", help="Tokens a minute."),
+    click.option("--concurrent", type=click.IntRange(1), metavar="N", help="Requests at once."),
+    click.option("--budget", "budgets", multiple=True, metavar="N/PERIOD", help="Dollars a day, week, month or total."),
+    click.option("--group", "groups", multiple=True, metavar="NAME", help="A group of [gateway.groups]."),
+    click.option("--days", type=click.IntRange(1), metavar="N", help="Days until the key expires."),
+)
+
+
+def _with_limit_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_LIMIT_OPTIONS):
+        function = option(function)
+    return function
+
+
 @options.command("add", group=client)
 @click.argument("name")
-@click.option("--model", "models", multiple=True, metavar="PATTERN", help="Allow only these model names (repeatable).")
-@click.option("--route", "routes", multiple=True, metavar="PATTERN", help="Allow only these routes (repeatable).")
-@click.option("--requests", type=click.IntRange(1), metavar="N", help="Requests a minute.")
-@click.option("--tokens", type=click.IntRange(1), metavar="N", help="Tokens a minute.")
-@click.option("--concurrent", type=click.IntRange(1), metavar="N", help="Requests at once.")
-@click.option("--budget", "budgets", multiple=True, metavar="N/PERIOD", help="Dollars a day, week, month or total.")
-@click.option(
-    "--group", "groups", multiple=True, metavar="NAME", help="A group of [gateway.groups], whose limits hold too."
-)
-@click.option("--days", type=click.IntRange(1), metavar="N", help="Days until the key expires.")
-def add(
+@_with_limit_options
+def add(name: str, *, as_json: bool, **limits: Any) -> None:
+    """Make a client key and print it once; it can't be shown again.
+
+    A budget is an amount of dollars for a period, which begins at midnight UTC: 5/day, 20/week, 50/month or 100/total.
+
+    \b
+      segue keys client add ada --group backend --budget 50/month
+    """
+    from segue.cli.gateway_settings import load_client_keys, save_client_keys
+    from segue.gateway.client_keys import NAME_PATTERN, hash_key
+
+    if re.fullmatch(NAME_PATTERN, name) is None:
+        raise BadInputError(f"{name!r} can't be the name of a client key: use letters, digits and . _ @ -")
+    keys = load_client_keys()
+    if any(key.name == name for key in keys):
+        raise BadInputError(f"there is a client key {name!r} already; segue keys client limit changes its limits")
+    secret = f"segue-{secrets.token_urlsafe(32)}"
+    save_client_keys([*keys, _build_key(name, hash_key(secret), **limits)])
+    streams.write(msgspec.json.encode({"name": name, "key": secret}) if as_json else secret, b"\n" if as_json else "\n")
+
+
+@options.command("limit", group=client)
+@click.argument("name")
+@_with_limit_options
+def limit(name: str, *, as_json: bool, **limits: Any) -> None:
+    """Replace all limits of a client key. The key stays, and so does what was spent of its budgets.
+
+    \b
+      segue keys client limit ada --group backend --budget 80/month
+    """
+    from segue.cli.gateway_settings import load_client_keys, save_client_keys
+
+    keys = load_client_keys()
+    if all(key.name != name for key in keys):
+        raise BadInputError(f"there is no client key {name!r}")
+    changed = [_build_key(name, key.hash, **limits) if key.name == name else key for key in keys]
+    save_client_keys(changed)
+    if as_json:
+        streams.write(msgspec.json.encode({"changed": name}), b"\n")
+    else:
+        described = next(", ".join(_describe_limits(key)) for key in changed if key.name == name)
+        streams.print_message(f"{name}: {described or 'no limits'}")
+
+
+def _build_key(
     name: str,
+    key_hash: str,
     *,
     models: tuple[str, ...],
     routes: tuple[str, ...],
@@ -183,37 +237,22 @@ def add(
     budgets: tuple[str, ...],
     groups: tuple[str, ...],
     days: int | None,
-    as_json: bool,
-) -> None:
-    """Make a client key and print it once; it can't be shown again.
+) -> ClientKey:
+    from segue.cli.gateway_settings import load_settings
+    from segue.gateway.client_keys import ClientKey
 
-    A budget is an amount of dollars for a period, which begins at midnight UTC: 5/day, 20/week, 50/month or 100/total.
-
-    \b
-      segue keys client add ada --group backend --budget 50/month
-    """
-    from segue.cli.gateway_settings import load_client_keys, load_settings, save_client_keys
-    from segue.gateway.client_keys import NAME_PATTERN, ClientKey, hash_key
-
-    if re.fullmatch(NAME_PATTERN, name) is None:
-        raise BadInputError(f"{name!r} can't be the name of a client key: use letters, digits and . _ @ -")
     if len(groups) > 1:
         raise BadInputError(f"a client key is in one group, not in {' and '.join(groups)}")
     if groups and groups[0] not in load_settings()[0].groups:
         raise BadInputError(
             f"there is no group {groups[0]!r}; add a table [gateway.groups.{groups[0]}] to the configuration"
         )
-    keys = load_client_keys()
-    if any(key.name == name for key in keys):
-        raise BadInputError(f"there is a client key {name!r} already; revoke it first")
-    secret = f"segue-{secrets.token_urlsafe(32)}"
-    expires = None if days is None else time.time() + days * _DAY
     try:
-        key = ClientKey(
+        return ClientKey(
             name,
-            hash_key(secret),
+            key_hash,
             models,
-            expires,
+            None if days is None else time.time() + days * _DAY,
             routes,
             *groups,
             requests_per_minute=requests,
@@ -223,8 +262,6 @@ def add(
         )
     except ValueError as error:
         raise BadInputError(str(error)) from None
-    save_client_keys([*keys, key])
-    streams.write(msgspec.json.encode({"name": name, "key": secret}) if as_json else secret, b"\n" if as_json else "\n")
 
 
 @options.command("revoke", group=client)
