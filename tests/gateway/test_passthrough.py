@@ -19,8 +19,8 @@ import pytest
 from segue.bridge.providers import Endpoint, resolve
 from segue.errors import InputError
 from segue.gateway.client_keys import ClientKey, hash_key
-from segue.gateway.passthrough import find_usage
 from segue.gateway.passthrough_routes import PassthroughSettings, find_path_error
+from segue.gateway.passthrough_usage import BodyEnds, find_model, find_usage
 from segue.gateway.settings import GatewayRoutes
 from tests.gateway.harness import Running, build_server, running_gateway
 from tests.gateway.test_hostile_clients import wait_until
@@ -413,6 +413,8 @@ def test_own_key_of_the_client() -> None:
             (5, 1, 2),
         ),
         (b'{"usageMetadata": {"promptTokenCount": 7}}', (7, 0, 0)),
+        (b'{"usageMetadata": {"promptTokenCount":7,"thoughtsTokenCount":4,"cachedContentTokenCount":2}}', (7, 4, 2)),
+        (b'{"usage": {"inputTokens": 3, "outputTokens": 4, "cacheReadInputTokens": 5}}', (8, 4, 5)),
         (
             (
                 b'{"usage": {"input_tokens": 1, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 3, '
@@ -427,7 +429,7 @@ def test_own_key_of_the_client() -> None:
     ],
 )
 def test_usage_in_the_end_of_a_response(tail: bytes, tokens: tuple[int, ...] | None) -> None:
-    usage = find_usage(tail)
+    usage = find_usage(BodyEnds(tail))
     hour = () if usage is None or not usage.cache_write_1h else (usage.cache_write_1h,)
     assert (None if usage is None else (usage.input, usage.output, usage.cache_read, *hour)) == tokens
 
@@ -441,3 +443,55 @@ def test_settings_that_are_not_valid() -> None:
         running_gateway({"anthropic": ""}, passthrough=(PassthroughSettings("/v1/files", "nowhere"),)),
     ):
         pass
+
+
+FILLER = b"x" * 100_000
+TEXTS = {
+    "anthropic": (
+        b'data: {"type":"message_start","message":{"model":"named","usage":{"input_tokens":3}}}\n\n',
+        b'data: {"type":"message_delta","usage":{"output_tokens":9}}\n\n',
+    ),
+    "openai-responses": (
+        b'data: {"response":{"model":"named","usage":null}}\n\n',
+        b'"usage":{"input_tokens":3,"output_tokens":9}}}',
+    ),
+    "openai-chat": (b'{"model":"named","choices":[', b'],"usage":{"prompt_tokens":3,"completion_tokens":9}}'),
+    "gemini": (
+        b'{"candidates":[{"functionCall":{"args":{"model":"other"}}',
+        b'],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":9},"modelVersion":"named"}',
+    ),
+    "bedrock": (b'{"output":{', b'},"usage":{"inputTokens":3,"outputTokens":9}}'),
+}
+
+
+@pytest.mark.parametrize("filler", [b"", FILLER])
+@pytest.mark.parametrize("api", TEXTS)
+def test_long_responses_have_their_model_and_usage(api: str, filler: bytes) -> None:
+    start, end = TEXTS[api]
+
+    def answer(handler: Handler) -> None:
+        handler.begin_chunks()
+        for data in (start, filler + end, b""):
+            handler.write_chunk(data)
+
+    settings = PassthroughSettings("/raw", "vendor", to="/")
+    with passthrough_gateway(answer, passthrough=(settings,)) as (gateway, _):
+        in_path = "named" if api == "bedrock" else "other"
+        httpx2.post(f"{gateway.url}/raw/model/{in_path}/invoke", json={"model": "asked"})
+        gateway.wait_for_log("named → vendor; 3 in, 9 out")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "model"),
+    [
+        ("/v1/images/generations", b'{"input": {"model": "nested"}, "model": "asked"}', "asked"),
+        ("/v1/images/generations", b'["model"]', ""),
+        ("/v1/audio", b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nasked\r\n--x--', "asked"),
+        ("/model/anthropic.claude%3A0/converse", b'{"model": "other"}', "anthropic.claude:0"),
+        ("/v1beta/models/embed-1:embedContent", b"", "embed-1"),
+        ("/v1/files", b'{"model": "' + FILLER + b'"}', ""),
+    ],
+)
+def test_model_of_the_request_where_the_response_names_none(path: str, body: bytes, model: str) -> None:
+    assert find_model(BodyEnds(b'{"usage": {}}'), path, BodyEnds(body)) == model
+    assert find_model(BodyEnds(b'{"model": "named"}'), path, BodyEnds(body)) == "named"

@@ -1,17 +1,15 @@
 """`Passthrough`: passes requests on to providers and their responses back, both as they arrive.
 
-Nothing is kept of the bodies but the end of the response, for its usage, and a short error, in which keys are masked.
+Nothing is kept of the bodies but their ends, for model and usage, and a short error, in which keys are masked.
 Only where hooks see them they are read whole.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,18 +24,13 @@ from segue.canonical.request import Usage
 from segue.gateway.bodies import BodyError, DisconnectedError, iter_body
 from segue.gateway.limits import Denied
 from segue.gateway.passthrough_routes import PassthroughRoute, request_headers, response_headers
+from segue.gateway.passthrough_usage import BodyEnds, find_model, find_usage
 from segue.gateway.responses import Receive, Response
 from segue.http_client import HttpClient, HttpResponse
-from segue.wire.json_values import object_or_none
 
-_TAIL = 1 << 14
 _MAX_ERROR = 1 << 18
 _MAX_CHECKED = 64 * 2**20
 _ERROR_STATUS = 400
-_USAGE = re.compile(rb'(?<!\\)"(?:usage|usageMetadata)"\s*:\s*(?=\{)')
-_MODEL = re.compile(rb'(?<!\\)"(?:model|modelVersion)"\s*:\s*"([^"\\]{1,200})"')
-_INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount")
-_OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
@@ -131,9 +124,12 @@ async def _run_exchange(
     try:
         upstream = await upload.send(client, http_request, has_body=request.has_body)
         try:
-            return await _pass_back(upstream, endpoint, response, timeout, check)
+            ends = await _pass_back(upstream, endpoint, response, timeout, check)
         finally:
             upstream.close()
+        if ends is not None:
+            response.record.model = find_model(ends, path, upload.ends)
+            return find_usage(ends)
     except BodyError as error:
         await response.send_error(error.status, str(error))
     except TransportError as error:
@@ -161,6 +157,7 @@ class _Upload:
         self._timeout = timeout
         self._failure: BodyError | DisconnectedError | None = None
         self.is_complete = asyncio.Event()
+        self.ends = BodyEnds()
 
     async def send(self, client: HttpClient, request: Any, *, has_body: bool) -> HttpResponse:
         """Return the head of the response; a `BodyError` of the client's body is raised unchanged."""
@@ -181,6 +178,7 @@ class _Upload:
         loop = asyncio.get_running_loop()
         try:
             async for chunk in iter_body(self._receive, self._limit):
+                self.ends.add(chunk)
                 yield chunk
                 deadline.reschedule(loop.time() + self._timeout)
             self.is_complete.set()
@@ -191,7 +189,8 @@ class _Upload:
 
 async def _pass_back(
     upstream: HttpResponse, endpoint: Endpoint, response: Response, timeout: float, check: Check | None
-) -> Usage | None:
+) -> BodyEnds | None:
+    """Send a response to the client, and return the ends of its body; None for an error."""
     headers = response_headers(upstream.header_items)
     if upstream.status >= _ERROR_STATUS:
         data = await _read_error(upstream, endpoint, timeout)
@@ -203,26 +202,23 @@ async def _pass_back(
     if check is not None:
         return await _pass_checked(upstream, headers, response, timeout, check)
     await response.start_items(upstream.status, headers)
-    tail = b""
+    ends = BodyEnds()
     while data := await _read(upstream, timeout):
         await response.write(data)
-        tail = (tail + data)[-_TAIL:]
+        ends.add(data)
     await response.end()
-    response.record.model = find_model(tail)
-    return find_usage(tail)
+    return ends
 
 
 async def _pass_checked(
     upstream: HttpResponse, headers: Headers, response: Response, timeout: float, check: Check
-) -> Usage | None:
+) -> BodyEnds:
     """Send a whole response as it is after the check."""
     data = bytearray()
     while part := await _read(upstream, timeout):
         data += part
         if len(data) > _MAX_CHECKED:
             raise TransportError("invalid", f"the response has more than {_MAX_CHECKED:,} bytes")
-    tail = bytes(data[-_TAIL:])
-    response.record.model = find_model(tail)
     checked = await check(bytes(data))
     if isinstance(checked, Denied):
         response.denied = checked
@@ -231,7 +227,7 @@ async def _pass_checked(
         kept = [(name, value) for name, value in headers if name != "content-length"]
         await response.start_items(upstream.status, [*kept, ("content-length", str(len(checked)))])
         await response.end(checked)
-    return find_usage(tail)
+    return BodyEnds(bytes(data))
 
 
 async def _read(upstream: HttpResponse, timeout: float) -> bytes:
@@ -259,39 +255,3 @@ async def _fail(response: Response, endpoint: Endpoint, error: TransportError) -
         response.record.error = message
     else:
         await response.send_error(504 if failure.cause == "timeout" else 502, message)
-
-
-def find_usage(tail: bytes) -> Usage | None:
-    """Return the usage in the end of a response; None if it has none."""
-    matches = list(_USAGE.finditer(tail))
-    if not matches:
-        return None
-    text = tail[matches[-1].end() :].decode("utf-8", "replace")
-    try:
-        found, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    fields = cast("dict[str, Any]", found)
-    details = fields.get("prompt_tokens_details") or fields.get("input_tokens_details")
-    cached: Mapping[str, Any] = cast("dict[str, Any]", details) if isinstance(details, dict) else {}
-    read = fields.get("cache_read_input_tokens")
-    written = fields.get("cache_creation_input_tokens")
-    if isinstance(read, int) or isinstance(written, int):
-        # Anthropic's input is without the cached tokens.
-        reads, writes = _number(fields, ("cache_read_input_tokens",)), _number(fields, ("cache_creation_input_tokens",))
-        kinds = object_or_none(fields.get("cache_creation")) or {}
-        hour = _number(kinds, ("ephemeral_1h_input_tokens",))
-        return Usage(_number(fields, _INPUT) + reads + writes, _number(fields, _OUTPUT), reads, writes, 0, hour)
-    usage = Usage(_number(fields, _INPUT), _number(fields, _OUTPUT), _number(cached, ("cached_tokens",)))
-    return usage if usage.input or usage.output else None
-
-
-def find_model(tail: bytes) -> str:
-    """Return the model in the end of a response; empty if it has none."""
-    names = _MODEL.findall(tail)
-    return names[-1].decode("utf-8", "replace") if names else ""
-
-
-def _number(fields: Mapping[str, Any], names: Sequence[str]) -> int:
-    found = (fields[name] for name in names if isinstance(fields.get(name), int))
-    return max(0, next(found, 0))
