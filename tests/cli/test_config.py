@@ -81,8 +81,8 @@ def test_rules_for_tools_add_up_and_the_tools_themselves_are_those_of_both(proje
 
 def test_price_counts_cached_tokens_once():
     price = Price(input=2.0, output=8.0, cache_read=0.5)
-    assert price.cost(Usage(1_000_000, 500_000, 400_000)) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 4)
-    assert price.cost(Usage(1_000_000, 0, 0, 400_000)) == 2.0
+    assert price.prices.cost(Usage(1_000_000, 500_000, 400_000)) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 4)
+    assert price.prices.cost(Usage(1_000_000, 0, 0, 400_000)) == 2.0
 
 
 # --------------------------------------------------------------------------------------------------------------- trust

@@ -55,6 +55,24 @@ def test_configured_sizes_are_listed(project: Project):
     assert (row["models"]["kimi-k2.6"]["context"], row["models"]["kimi-k2.6"]["max_output"]) == (262_144, 1_000)
 
 
+def test_configured_prices_are_listed(project: Project):
+    """They are those that the cost is computed with; a local server has no public price."""
+    project.write_user_config(
+        '[providers.lab]\napi = "openai-chat"\nbase_url = "https://lab.example/v1"\nmodels = ["m", "claude-opus-5"]\n'
+        '[providers.home]\napi = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["claude-opus-5"]\n'
+        '[prices."lab/m"]\ninput = 1.5\noutput = 7\n[prices."anthropic/claude-sonnet-5"]\ninput = 3\noutput = 15\n'
+        '[providers.moonshot.models."kimi-k2.6"]\ninput = 4\noutput = 16\n'
+    )
+    [lab, public] = project.run("models", "lab").lines
+    assert lab.split()[:4] == ["lab/m", "$1.5", "/", "$7"]
+    assert "$" in public
+    assert "$" not in "".join(project.run("models", "home").lines)
+    assert "$3 / $15" in next(line for line in project.run("models", "anthropic").lines if "/claude-sonnet-5 " in line)
+    assert "$4 / $16" in next(line for line in project.run("models", "moonshot").lines if "/kimi-k2.6 " in line)
+    models = project.run("models", "anthropic", "--json").json[0]["models"]
+    assert models["claude-sonnet-5"]["prices"]["input"] == 3
+
+
 def test_part_of_a_name_lists_the_models_that_have_it(project: Project):
     lines = project.run("models", "k3").lines
     assert [line.split()[0] for line in lines] == ["moonshot/kimi-k3", "openrouter/moonshotai/kimi-k3"]

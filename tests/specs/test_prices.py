@@ -50,7 +50,7 @@ def test_table_is_made_from_the_pinned_version():
 
 def test_cost_needs_no_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(prices, "_load_package", lambda: None)
-    prices._find_tiers.cache_clear()
+    prices._find_public_tiers.cache_clear()
     usage = Usage(input=1_000_000, output=1_000_000)
     assert prices.cost(usage, "anthropic", "claude-sonnet-5") == pytest.approx(12)
     assert prices.cost(usage, "openai", "gpt-4.1-2025-04-14") == pytest.approx(10)

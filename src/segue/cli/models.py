@@ -59,7 +59,7 @@ def command(name: str | None, *, with_key: bool, online: bool, as_json: bool) ->
     if name is None:
         streams.write(_format_providers(rows, loaded))
     else:
-        streams.write(*(_format_models(row) for row in rows))
+        streams.write(*(_format_models(row, loaded) for row in rows))
         if found is not None and not found.models:
             streams.print_message(f"segue models {found.name} --online lists the models that {found.name} has")
     if not loaded.config.settings.model_names and choose_models(loaded, required=False).is_emulated:
@@ -82,22 +82,20 @@ def _provider_fields(row: Provider, providers: Providers) -> dict[str, Any]:
         "key": providers.key_variable_of(row),
         "variables": list(row.variables),
         "default": row.default or None,
-        "models": {name: _model_fields(row, name, model) for name, model in row.models.items()},
+        "models": {name: _model_fields(row, name, model, providers) for name, model in row.models.items()},
     }
 
 
-def _model_fields(row: Provider, name: str, model: Model) -> dict[str, Any]:
-    from segue.specs.prices import find_model
-
-    priced = find_model(row.name, name)
-    prices = priced.tiers[0][1]._asdict() if priced is not None else None
+def _model_fields(row: Provider, name: str, model: Model, providers: Providers) -> dict[str, Any]:
+    tiers = providers.find_tiers(row.name, name)
+    prices = tiers[0][1]._asdict() if tiers is not None else None
     return {"context": model.context, "max_output": model.max_output, "prices": prices}
 
 
-def _format_models(row: Provider) -> str:
+def _format_models(row: Provider, providers: Providers) -> str:
     cells: list[tuple[str, ...]] = []
     for name, model in row.models.items():
-        fields = _model_fields(row, name, model)
+        fields = _model_fields(row, name, model, providers)
         prices = fields["prices"]
         cells.append(
             (

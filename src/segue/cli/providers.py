@@ -23,6 +23,7 @@ from segue.emulator.models import PROVIDER as EMULATED
 from segue.emulator.models import resolve
 from segue.errors import InputError
 from segue.runtime import prices
+from segue.specs.prices import Tiers, find_prices
 
 
 class Providers:
@@ -152,15 +153,19 @@ class Providers:
 
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the cost in dollars; None where no price is known."""
-        price = self._prices.get(f"{provider}/{model}")
         if provider == EMULATED:
             return 0.0
-        if price is None:
-            name = f"{provider}/{model}"
-            if (is_at_home := self._local.get(name)) is None:
-                is_at_home = self._local[name] = self._is_local(provider, model)
-            return prices.cost(usage, provider, model, self.by_name.get(provider), local=is_at_home)
-        return price.cost(usage)
+        tiers = self.find_tiers(provider, model)
+        return None if tiers is None else find_prices(tiers, usage.input).cost(usage)
+
+    def find_tiers(self, provider: str, model: str) -> Tiers | None:
+        """Return the prices of a model, as configured or else the public ones; None where none is known."""
+        name = f"{provider}/{model}"
+        if (price := self._prices.get(name)) is not None:
+            return ((0, price.prices),)
+        if (is_at_home := self._local.get(name)) is None:
+            is_at_home = self._local[name] = self._is_local(provider, model)
+        return prices.find_tiers(provider, model, self.by_name.get(provider), local=is_at_home)
 
 
 _SIZES = ("context", "max_output")

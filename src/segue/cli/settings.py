@@ -54,7 +54,6 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get
 import msgspec
 from msgspec import Meta, Struct
 
-from segue.canonical.request import Usage
 from segue.cli.request_options import parse_options
 from segue.cli.streams import BadInputError, format_os_error
 from segue.errors import InputError
@@ -205,10 +204,9 @@ class Price(Struct, frozen=True):
     cache_write: Money | None = None
     cache_write_1h: Money | None = None
 
-    def cost(self, usage: Usage) -> float:
-        """Return the cost of a usage."""
-        prices = Prices(self.input, self.output, self.cache_read, self.cache_write, self.cache_write_1h)
-        return prices.cost(usage)
+    @property
+    def prices(self) -> Prices:
+        return Prices(self.input, self.output, self.cache_read, self.cache_write, self.cache_write_1h)
 
 
 class RoutingRuleSettings(Struct, frozen=True):

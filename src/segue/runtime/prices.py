@@ -20,6 +20,12 @@ _MINUTE = 60
 
 def cost(usage: Usage, provider: str, model: str, row: Provider | None = None, *, local: bool = False) -> float | None:
     """Return the cost in dollars; None if unknown. For `local` providers only configured prices count."""
+    tiers = find_tiers(provider, model, row, local=local)
+    return None if tiers is None else find_prices(tiers, usage.input).cost(usage)
+
+
+def find_tiers(provider: str, model: str, row: Provider | None = None, *, local: bool = False) -> Tiers | None:
+    """Return the prices of a model now; None if unknown. For `local` providers only configured prices count."""
     configured = row.find_model(model) if row is not None else None
     if configured is not None and configured.input is not None and configured.output is not None:
         prices = Prices(
@@ -29,13 +35,12 @@ def cost(usage: Usage, provider: str, model: str, row: Provider | None = None, *
             configured.cache_write,
             configured.cache_write_1h,
         )
-        return prices.cost(usage)
-    tiers = None if local else _find_tiers(provider, model, int(time.time()) // _MINUTE)
-    return None if tiers is None else find_prices(tiers, usage.input).cost(usage)
+        return ((0, prices),)
+    return None if local else _find_public_tiers(provider, model, int(time.time()) // _MINUTE)
 
 
 @lru_cache(maxsize=1024)
-def _find_tiers(provider: str, model: str, minute: int) -> Tiers | None:
+def _find_public_tiers(provider: str, model: str, minute: int) -> Tiers | None:
     """Return the prices of a model in this minute since 1970: some differ by the hour, or begin on a day."""
     now = datetime.fromtimestamp(minute * _MINUTE, UTC)
     package = _load_package() if provider in SOURCES else None
