@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.bridge.api_paths import find_api_path
 from segue.bridge.caller_key import expected_key_headers
 from segue.bridge.http_requests import raw_request
 from segue.bridge.provider_errors import TransportError, connection_error, missing_key_error
@@ -79,11 +78,8 @@ class Passthrough:
         return {route.name: missing_key_error(route.endpoint).message for route in keyed}
 
     def find(self, method: str, path: str, headers: Mapping[str, str]) -> PassthroughRoute | None:
-        """Return the first route of a request; for one that segue translates, only a route with `always`."""
-        for route in self._routes:
-            if route.matches(path) and (route.settings.always or find_api_path(method, path, headers) is None):
-                return route
-        return None
+        """Return the first route that a request is passed on by."""
+        return next((route for route in self._routes if route.takes(method, path, headers)), None)
 
     async def run(
         self,

@@ -7,12 +7,13 @@ rejected, whatever its encoding.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
 from msgspec import Meta, Struct
 
+from segue.bridge.api_paths import find_api_path
 from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.gateway.client_keys import KEY_HEADERS, drop_keys
@@ -23,6 +24,7 @@ _PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _QUERY = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _MAX_DECODINGS = 4
+_VERSION = re.compile(r"/v\d\w*")
 # Headers of one connection (RFC 9110), and those that the gateway sets itself.
 HOP_HEADERS = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"}
@@ -38,7 +40,8 @@ _FORWARDED = "x-forwarded-"
 class PassthroughSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A `[[gateway.passthrough]]` table: requests at `path` and below it go to `provider`.
 
-    `to` replaces `path` in the provider's URL. With `always`, requests that segue could translate are passed on too.
+    `to` replaces `path` in the provider's URL. Requests that segue could translate are passed on with `always`, or with
+    `to` below a path of one's own, such as `/raw`.
     `cost` is what a request reserves of budgets, in dollars, and costs where its usage or price is not known.
     """
 
@@ -72,6 +75,19 @@ class PassthroughRoute(Struct, frozen=True):
     def matches(self, path: str) -> bool:
         prefix = self.settings.path.rstrip("/")
         return path == prefix or path.startswith(f"{prefix}/")
+
+    def takes(self, method: str, path: str, headers: Mapping[str, str]) -> bool:
+        """Return whether a request is passed on.
+
+        One that segue translates is with `always`, or where `to` replaces a prefix before the whole path of the API.
+        """
+        if not self.matches(path):
+            return False
+        if self.settings.always or find_api_path(method, path, headers) is None:
+            return True
+        prefix = self.settings.path.rstrip("/")
+        is_own = self.settings.to is not None and prefix != "" and _VERSION.fullmatch(prefix) is None
+        return is_own and find_api_path(method, path[len(prefix) :], headers) is not None
 
     def build_path(self, path: str, query: str, client_key: str = "") -> str:
         """Return the path below the provider's base URL. The query parameter `key` is that of the client."""
