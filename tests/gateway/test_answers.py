@@ -157,7 +157,10 @@ def test_target_without_key_is_not_ready_and_not_listed() -> None:
         assert model_of("kimi") not in listed
         embedding = post(gateway, "/v1/embeddings", {"input": "x"})
         assert (embedding.status_code, embedding.json()["error"]["code"]) == (503, "provider_auth_failed")
-        assert any("/v1/embeddings can't be served" in line for line in gateway.server.problems)
+        [*targets, passthrough_problem] = gateway.server.problems
+        assert passthrough_problem.startswith("/v1/embeddings can't be served")
+        assert passthrough_problem.endswith("; its requests fail")
+        assert all(line.endswith("; requests for it go to the next target, or fail") for line in targets)
         assert post(gateway, "/v1/chat/completions", {**CHAT, "model": "two"}).status_code == 503
         gateway.wait_for_log("set KEY")
         assert 'segue_rejected_total{reason="no-key"} 2' in get(gateway, "/metrics").text

@@ -36,6 +36,7 @@ from segue.gateway.entry_store import EntryStore, SqliteEntries
 from segue.gateway.limits import Admission, Denied
 from segue.gateway.metrics import Metrics
 from segue.gateway.passthrough_routes import PassthroughSettings
+from segue.gateway.routes import RouteSettings
 from segue.gateway.shared_entries import SharedEntries, open_entries
 from segue.gateway.shared_limits import SharedLimits
 from segue.gateway.spending import Spending
@@ -497,6 +498,49 @@ def test_model_without_a_price_is_refused_or_has_the_stated_one(tmp_path: Path) 
     with gateway_with_budget(tmp_path, "50/day", cost=lambda *_: None, unknown_price=10) as gateway:
         assert post(gateway, "/v1/chat/completions", CHAT, **{"x-api-key": "key-ada"}).status_code == 200
         assert wait_until_settled(gateway)["ada"]["spent"] > 0
+
+
+def price_kimi_only(provider: str, model: str, usage: Usage) -> float | None:
+    return cost(provider, model, usage) if provider == "test-kimi" else None
+
+
+@pytest.mark.parametrize("balance", ["failover", "round-robin"])
+def test_targets_without_a_price_are_left_out_for_clients_with_budgets(balance: Any, tmp_path: Path) -> None:
+    unpriced, priced = model_of("anthropic"), model_of("kimi")
+    body = {"model": "any", "input": [{"role": "user", "content": "Hello"}]}
+    with gateway_with_budget(
+        tmp_path,
+        "9000/day",
+        apis=("anthropic", "kimi"),
+        routes=(
+            RouteSettings((unpriced, priced), model="any", balance=balance),
+            RouteSettings((unpriced,), model="unpriced"),
+        ),
+        clients=(
+            ClientKey("ada", hash_key("key-ada"), budgets=("9000/day",)),
+            ClientKey("bob", hash_key("key-bob"), group="backend"),
+            ClientKey("eve", hash_key("key-eve")),
+        ),
+        cost=price_kimi_only,
+    ) as gateway:
+
+        def ask(client: str, path: str, request: dict[str, Any]) -> int:
+            return post(gateway, path, request, **{"x-api-key": f"key-{client}"}).status_code
+
+        for client in ("ada", "bob"):
+            for _ in range(2):
+                assert ask(client, "/v1/chat/completions", {**CHAT, "model": "any"}) == 200
+                assert ask(client, "/v1/chat/completions", {**CHAT, "model": "any", "stream": True}) == 200
+                assert ask(client, "/v1/responses/compact", body) == 200
+            assert ask(client, "/v1/chat/completions", {**CHAT, "model": "unpriced"}) == 403
+        assert not gateway.emulators["anthropic"].requests
+        assert ask("eve", "/v1/chat/completions", {**CHAT, "model": "unpriced"}) == 200
+        [warning] = gateway.server.warnings
+        assert warning.startswith(f"clients with budgets can't use {unpriced}: no price is known")
+        assert get(gateway, "/readyz").json()["status"] == "ready"
+        assert gateway.log.count(warning) == 0
+        gateway.server.reload()
+        assert gateway.log.count(warning) == 1
 
 
 @pytest.mark.parametrize("status", [200, 500])

@@ -230,5 +230,5 @@ def _print_opening(server: GatewayServer, note: str | None) -> None:
     streams.print_message(f"serving {models} on {server.url}; Ctrl-C stops it")
     if note is not None:
         streams.print_message(note)
-    for problem in server.problems:
-        streams.print_message(f"{problem}; requests for it go to the next target, or fail")
+    for warning in server.warnings:
+        streams.print_message(warning)

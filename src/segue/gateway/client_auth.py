@@ -116,6 +116,12 @@ class ClientAuth:
             "budgets": await self._limits.describe_budgets(scopes),
         }
 
+    def has_budgets(self, client: str | None = None) -> bool:
+        """Return whether a client has budgets, of its own or of its group; without a name, whether any client has."""
+        keys = [key for key in self._keys if client is None or key.name == client]
+        groups = [self.groups[key.group] for key in keys if key.group in self.groups]
+        return any(limits.budgets for limits in (*keys, *groups))
+
     def allows_model(self, client: str, model: str | None) -> bool:
         """Return whether a client may use a model name; without a list of models it may use all."""
         patterns = self._find_named(client, "models")

@@ -225,6 +225,14 @@ class RouteTable:
         return tuple(endpoint for row in rows for endpoint in row.endpoints)
 
     @property
+    def paid_targets(self) -> tuple[Endpoint, ...]:
+        """The targets that the gateway pays for, each once."""
+        with self._lock:
+            rows = [row for row in (self._override, *self._rows, self._default) if row is not None]
+        paid = (row for row in rows if row.settings.auth == "gateway")
+        return tuple({endpoint.name: endpoint for row in paid for endpoint in row.endpoints}.values())
+
+    @property
     def problems(self) -> Mapping[str, str]:
         """Why targets of routes, and aliases, can't be served, by their names."""
         with self._lock:

@@ -240,14 +240,19 @@ class GatewayServer:
     def _find_allowed_route(self, query: RouteQuery) -> Route:
         if not self._clients.allows_model(query.client, query.model):
             raise InputError(f"the client key {query.client} does not allow the model {query.model!r}", path="model")
-        route = self.table.find(query)
+        route = self._leave_unpriced_out(self.table.find(query), query.client)
         if not self.table.is_overridden(query.model) and not self._clients.allows_route(query.client, route.name):
             raise InputError(f"the client key {query.client} does not allow the route {route.name}", path="model")
         if route.prefer == "first":
             return route
-        return msgspec.structs.replace(
-            route, order=partial(self._conversations.sort, query.client, self._spending.cost)
-        )
+        return replace(route, order=partial(self._conversations.sort, query.client, self._spending.cost))
+
+    def _leave_unpriced_out(self, route: Route, client: str) -> Route:
+        """Return a route without the targets that a client with budgets can't use, if one is left then."""
+        if route.pass_credentials or not self._clients.has_budgets(client):
+            return route
+        targets = tuple(filter(self._spending.has_price, route.targets))
+        return replace(route, targets=targets) if targets else route
 
     def _list_models(self, client: str) -> tuple[ModelEntry, ...]:
         allows_model, allows_route = self._clients.allows_model, self._clients.allows_route
@@ -292,8 +297,8 @@ class GatewayServer:
             self._log.write_message(f"changed, but used after a restart only: {', '.join(self._unused)}")
         self._clients.groups = loaded.groups
         self._client_file.replace(loaded.clients, is_reload=True)
-        for problem in self.problems:
-            self._log.write_message(problem)
+        for warning in self.warnings:
+            self._log.write_message(warning)
 
     def _configure(self, loaded: GatewayRoutes) -> None:
         passthrough = build_routes(loaded.passthrough, loaded.resolve or self._context.resolve)
@@ -311,9 +316,27 @@ class GatewayServer:
 
     @property
     def problems(self) -> list[str]:
-        """What can't be served, a line for each target or alias."""
-        found = {**self.table.problems, **self._passthrough.problems}
-        return [f"{name} can't be served: {why}" for name, why in found.items()]
+        """What can't be served, a line for each target, alias or passthrough route."""
+        return [
+            *(
+                f"{name} can't be served: {why}; requests for it go to the next target, or fail"
+                for name, why in self.table.problems.items()
+            ),
+            *(f"{name} can't be served: {why}; its requests fail" for name, why in self._passthrough.problems.items()),
+        ]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What can't be served, and the targets that clients with budgets can't use."""
+        targets = self.table.paid_targets if self._clients.has_budgets() else ()
+        return [
+            *self.problems,
+            *(
+                f"clients with budgets can't use {target.name}: {self._spending.describe_missing_price(target)}"
+                for target in targets
+                if not self._spending.has_price(target)
+            ),
+        ]
 
     def describe(self) -> Mapping[str, Any]:
         """Return the state for `/readyz` and `segue route`."""

@@ -46,6 +46,12 @@ class Spending:
             dollars = (usage.input + usage.output) * self.unknown_price / 1_000_000
         return None if dollars is None else round(dollars * NANO)
 
+    def has_price(self, endpoint: Endpoint) -> bool:
+        return self.find_cost(endpoint.provider, endpoint.model, Usage(1, 1)) is not None
+
+    def describe_missing_price(self, endpoint: Endpoint) -> str:
+        return f'no price is known for {endpoint.name}; the gateway needs [prices."{endpoint.name}"], or unknown_price'
+
     def bound(self, endpoint: Endpoint, body: bytes, cached: int) -> int | None:
         """Return what a request can cost at most; None if no price is known.
 
@@ -115,10 +121,8 @@ class MeteredShell(HttpShell):
         cached = self._conversations.find_cached(admission.client, relay, endpoint)
         amount = spending.bound(endpoint, b"".join(request.body), cached)
         if amount is None:
-            message = (
-                f"no price is known for {endpoint.name}, so the budget of {admission.client} can't be kept: the "
-                f'gateway needs [prices."{endpoint.name}"], or unknown_price'
-            )
+            why = spending.describe_missing_price(endpoint)
+            message = f"the budget of {admission.client} can't be kept: {why}"
             return Denied(403, message, admission.client, reason="no-price", kind="client-access")
         before = spending.settle(relay.former_spending) or 0
         return await admission.reserve(before + amount - admission.reserved)
