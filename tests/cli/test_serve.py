@@ -104,10 +104,12 @@ def test_reload_uses_a_changed_setting_or_names_it(project: Project) -> None:
         project.write_user_config(own)
         two = {**HELLO, "messages": HELLO["messages"] * 2}
         with serving(project, "-m", "up/claude-sonnet-5") as gateway:
-            path, headers = f"{gateway.url}/v1/chat/completions", {"host": "llm.example"}
-            assert httpx2.post(path, json=HELLO, headers=headers, timeout=PATIENCE).status_code == 421
+            path, headers = f"{gateway.url}/v1/chat/completions", {"origin": "https://llm.example"}
+            assert httpx2.post(path, json=HELLO, headers=headers, timeout=PATIENCE).status_code == 403
             assert gateway.post(two).status_code == 200
-            changed = '[gateway]\nallowed_hosts = ["llm.example"]\nmax_messages = 1\nmemory_mb = 100\nport = 9\n'
+            changed = (
+                '[gateway]\nallowed_origins = ["https://llm.example"]\nmax_messages = 1\nmemory_mb = 100\nport = 9\n'
+            )
             project.write_user_config(own + changed)
             reloaded = project.run("route", "--reload")
             # The port is that of the command line.
@@ -254,6 +256,8 @@ def test_a_key_that_others_can_read_or_change_is_refused(project: Project, kind:
         ("certificate = '~/.config/segue/config.toml'\nprivate_key = 'x'", "gateway.private_key"),
         ("host = 'no such host'", "segue keys client add"),
         ("host = '0.0.0.0'", "segue keys client add"),
+        ("behind_proxy = true", "gateway.behind_proxy: clients of other machines need client keys"),
+        ("allowed_hosts = ['localhost', 'llm.example']", "gateway.allowed_hosts[1]: clients of other machines"),
         ("[[gateway.routes]]\nmodel = 'x'", "gateway.routes[0]"),
         ("[[gateway.routes]]\ntargets = []", "gateway.routes[0].targets"),
         ("[[gateway.routes]]\ntargets = ['anthropic']\nmodle = 'x'", "modle"),
@@ -293,6 +297,26 @@ def test_the_limits_of_bodies_are_settings(project: Project) -> None:
             assert text in refused.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("setting", ["behind_proxy = true", 'allowed_hosts = ["llm.example"]'])
+def test_a_gateway_for_other_machines_without_keys_admits_nobody(project: Project, setting: str) -> None:
+    with start("anthropic") as emulator:
+        project.write_user_config(PROVIDER.format("up", "anthropic", emulator.base_url) + f"[gateway]\n{setting}\n")
+        key = project.run("keys", "client", "add", "ada").lines[0]
+        with serving(project, "-m", "up/claude-sonnet-5") as gateway:
+
+            def post(key: str) -> int:
+                url, headers = f"{gateway.url}/v1/chat/completions", {"x-api-key": key}
+                return httpx2.post(url, json=HELLO, headers=headers, timeout=PATIENCE).status_code
+
+            assert [post("none"), post(key)] == [401, 200]
+            project.run("keys", "client", "revoke", "ada")
+            assert post(key) == 401
+            refused = project.run("route", "--reload")
+            assert is_one_line_error(refused)
+            assert "clients of other machines need client keys" in refused.err
+            assert post("none") == 401
+
+
 def test_a_project_file_without_trust_does_not_configure_it(project: Project) -> None:
     text = '[gateway]\nallowed_hosts = ["evil.example"]\nallowed_origins = ["https://evil.example"]\n'
     text += 'usage = "stolen.jsonl"\n'
@@ -304,8 +328,8 @@ def test_a_project_file_without_trust_does_not_configure_it(project: Project) ->
         assert gateway.post(origin="https://evil.example").status_code == 403
         assert gateway.post().status_code == 200
     assert not (project.folder / "stolen.jsonl").exists()
-    with serving(project, "--emulated", "--trust") as gateway:
-        assert gateway.post(host="evil.example").status_code == 200
+    refused = project.run("serve", "--emulated", "--trust", "--port", "0")
+    assert "gateway.allowed_hosts[0]: clients of other machines need client keys" in refused.err
 
 
 def test_aliases_are_names_of_models(project: Project) -> None:

@@ -123,10 +123,11 @@ def test_keys_are_accepted_wherever_an_api_has_them() -> None:
 
 
 def test_configured_hosts_and_origins_are_served() -> None:
-    with running_gateway(
-        {"anthropic": HELLO}, allowed_hosts=("gate.example",), allowed_origins=("https://ui.example",)
-    ) as gateway:
-        assert get(gateway, "/v1/models", host="gate.example", origin="https://ui.example").status_code == 200
+    clients, names = (ClientKey("ada", hash_key("key-ada")),), {"allowed_origins": ("https://ui.example",)}
+    with running_gateway({"anthropic": HELLO}, clients=clients, allowed_hosts=("gate.example",), **names) as gateway:
+        headers = {"host": "gate.example", "origin": "https://ui.example"}
+        assert get(gateway, "/v1/models", **headers).status_code == 401
+        assert get(gateway, "/v1/models", **headers, **{"x-api-key": "key-ada"}).status_code == 200
 
 
 def test_client_keys_are_needed_and_limited() -> None:
@@ -267,7 +268,10 @@ def test_client_that_leaves_cancels_the_request() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"host": "0.0.0.0"}, "needs client keys"),
+        ({"host": "0.0.0.0"}, "host: clients of other machines need client keys"),
+        ({"behind_proxy": True}, r"gateway\.behind_proxy: clients of other machines need client keys"),
+        ({"allowed_hosts": ("localhost", "10.1.2.3")}, r"gateway\.allowed_hosts\[1\]: clients of other machines"),
+        ({"behind_proxy": True, "is_emulated": True}, "need client keys"),
         ({"host": "0.0.0.0", "is_emulated": True}, "on loopback only"),
         ({"host": "0.0.0.0", "clients": (ClientKey("a", "b"),)}, "needs TLS"),
     ],
@@ -313,7 +317,8 @@ CHANGED: dict[str, Any] = {
 
 def test_reload_replaces_every_setting_but_those_of_the_start() -> None:
     assert set(CHANGED) == {*GatewaySettings.__struct_fields__}
-    with running_gateway({"anthropic": HELLO}) as gateway:
+    clients = (ClientKey("ada", hash_key("key-ada")),)
+    with running_gateway({"anthropic": HELLO}, clients=clients) as gateway:
         server, loaded = gateway.server, gateway.server._context.load_routes()
         before, changed = server._settings, GatewaySettings(**CHANGED)
         server._context = replace(server._context, load_routes=lambda: replace(loaded, settings=changed))
@@ -321,6 +326,7 @@ def test_reload_replaces_every_setting_but_those_of_the_start() -> None:
         for name in GatewaySettings.__struct_fields__:
             expected = getattr(before if name in AT_START else changed, name)
             assert getattr(server._settings, name) == expected, name
-        assert get(gateway, "/readyz").json()["needs_restart"] == sorted(AT_START)
+        token = {"authorization": f"Bearer {gateway.token}"}
+        assert get(gateway, "/readyz", **token).json()["needs_restart"] == sorted(AT_START)
         assert server._bridge._settings.first_byte == 4
         assert (server._passthrough.timeout, server._spending.unknown_price) == (3, 14)

@@ -281,7 +281,7 @@ def revoke(name: str, *, as_json: bool) -> None:
         effect = (
             ""
             if left
-            else "; no keys are left: a running gateway admits no client until there is one, or on loopback until "
-            "segue route --reload"
+            else "; no keys are left: a running gateway admits no client until there is one, or until "
+            "segue route --reload where only clients of this machine come"
         )
         streams.print_message(f"revoked {name}{effect}")

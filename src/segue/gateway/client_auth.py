@@ -16,11 +16,11 @@ from segue.gateway.limits import Admission, Denied, Limits, ProcessLimits
 
 
 class ClientAuth:
-    """Admits clients by their keys. Without keys every client is admitted, which is for loopback only.
+    """Admits clients by their keys. Without keys every client is admitted, which is for clients of this machine only.
 
     A key that is revoked must not let everyone in: if the last one is removed, no client is admitted until there is
-    another, or until the configuration is loaded again on loopback. With `always_needs_key`, no client is ever admitted
-    without one. `limits` counts the uses of each client.
+    another, or until the configuration is loaded again. With `always_needs_key`, no client is ever admitted without
+    one; a reload may change it. `limits` counts the uses of each client.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ClientAuth:
         self._keys = tuple(keys)
         self.groups: Mapping[str, GroupSettings] = groups or {}
         """The groups by name; a reload replaces them."""
-        self._always_needs_key = always_needs_key
+        self.always_needs_key = always_needs_key
         self._needs_key = always_needs_key or bool(keys)
         self._limits = limits or ProcessLimits()
         self._wall_clock = wall_clock
@@ -43,7 +43,7 @@ class ClientAuth:
     def replace(self, keys: Sequence[ClientKey], *, is_reload: bool = False) -> None:
         """Replace the keys; open requests continue. `is_reload`: the whole configuration is loaded again."""
         self._keys = tuple(keys)
-        self._needs_key = self._always_needs_key or bool(keys) or (self._needs_key and not is_reload)
+        self._needs_key = self.always_needs_key or bool(keys) or (self._needs_key and not is_reload)
 
     @property
     def has_keys(self) -> bool:

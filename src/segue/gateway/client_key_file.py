@@ -11,7 +11,8 @@ from segue.gateway.client_auth import ClientAuth
 from segue.gateway.client_keys import ClientKey
 
 _CLOSED = (
-    "no client is admitted; segue keys client add makes a key, and on loopback segue route --reload admits all clients"
+    "no client is admitted; segue keys client add makes a key, and where only clients of this machine come, "
+    "segue route --reload admits them all"
 )
 _OPEN = "all clients of this machine are admitted"
 

@@ -43,7 +43,7 @@ class HostCheck:
     def check(self, headers: Mapping[str, str]) -> Refusal | None:
         """Return the refusal of a request by its headers; None if it is let in."""
         host = _host_name(headers.get("host", ""))
-        if host is None or not (host in self._hosts or is_local(f"http://{_bracket(host)}")):
+        if host is None or not (host in self._hosts or is_local(f"http://{bracket(host)}")):
             return Refusal(421, f"the host {headers.get('host', '')!r} is not served here", "host")
         origin = headers.get("origin")
         if origin is not None and origin.lower().rstrip("/") not in self._origins:
@@ -58,7 +58,8 @@ def _host_name(value: str) -> str | None:
         return None
 
 
-def _bracket(host: str) -> str:
+def bracket(host: str) -> str:
+    """Return a host as it is in a URL."""
     return f"[{host}]" if ":" in host else host
 
 

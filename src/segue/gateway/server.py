@@ -116,7 +116,7 @@ class GatewayServer:
         self._limits = SharedLimits(self._shared, self._report_spending) if self._shared is not None else None
         self._clients = ClientAuth(
             loaded.clients,
-            always_needs_key=not settings.is_loopback,
+            always_needs_key=settings.needs_client_keys is not None,
             limits=self._limits or ProcessLimits(),
             groups=loaded.groups,
         )
@@ -137,6 +137,7 @@ class GatewayServer:
             first_byte=settings.first_byte,
             compaction_limit=settings.compaction_size,
         )
+        self._clients.always_needs_key = settings.needs_client_keys is not None
         self.app.host_check = HostCheck(hosts=settings.allowed_hosts, origins=settings.allowed_origins)
         self.app.hooks = Hooks(settings.hooks, self._open_client, self._log.write_message)
 

@@ -14,6 +14,7 @@ from typing import IO, Annotated, TypeAlias
 from msgspec import Meta, Struct
 
 from segue._switch_cost import SHOWN_ABOVE
+from segue.bridge.addresses import is_local
 from segue.bridge.compaction import DEFAULT_LIMIT
 from segue.bridge.envelopes import EnvelopeKeys
 from segue.bridge.failover import FIRST_BYTE
@@ -21,7 +22,7 @@ from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.gateway.client_keys import NAME_PATTERN, ClientKey, GroupSettings
 from segue.gateway.hooks import HookSettings
-from segue.gateway.host_check import check_names, find_host_error
+from segue.gateway.host_check import bracket, check_names, find_host_error
 from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
 from segue.gateway.spending import CostLookup
@@ -88,6 +89,16 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
             return False
 
     @property
+    def needs_client_keys(self) -> str | None:
+        """The setting that lets in clients from other machines, each of which needs a key; None if there is none."""
+        if not self.is_loopback:
+            return "host"
+        if self.behind_proxy:
+            return "gateway.behind_proxy"
+        foreign = (index for index, host in enumerate(self.allowed_hosts) if not is_local(f"http://{bracket(host)}"))
+        return next((f"gateway.allowed_hosts[{index}]" for index in foreign), None)
+
+    @property
     def entries_size(self) -> int:
         """The bytes of all entries that are kept in memory."""
         return int(self.memory_mb * _MB) // 2
@@ -150,14 +161,14 @@ class GatewaySettings(Struct, frozen=True, forbid_unknown_fields=True):
                 )
         if self.budget_webhook is not None and not self.budget_webhook.startswith(("http://", "https://")):
             raise InputError(f"{self.budget_webhook!r} is not a URL", path="gateway.budget_webhook")
+        if is_emulated and not self.is_loopback:
+            raise InputError("emulated models are served on loopback only", path="host")
+        if not clients and (setting := self.needs_client_keys) is not None:
+            raise InputError(
+                "clients of other machines need client keys: make one with segue keys client add NAME", path=setting
+            )
         if self.is_loopback:
             return
-        if is_emulated:
-            raise InputError("emulated models are served on loopback only", path="host")
-        if not clients:
-            raise InputError(
-                "an address other than loopback needs client keys: segue keys client add NAME", path="host"
-            )
         if self.certificate is None and not self.behind_proxy:
             raise InputError(
                 "an address other than loopback needs TLS: set certificate and private_key, or behind_proxy = true",
