@@ -29,6 +29,10 @@ def test_add_list_and_revoke(project: Project) -> None:
     key = project.run("keys", "client", "add", "ada").lines[0]
     assert key.startswith("segue-")
     limits = ["--requests", "60", "--tokens", "9000", "--concurrent", "2", "--model", "claude-*", "--model", "x"]
+    scrape = project.run("keys", "client", "add", "prometheus", "--metrics", "--model", "none").lines[0]
+    assert project.run("keys", "client", "list").lines[-1] == "prometheus: metrics, models none"
+    assert scrape not in key_file(project).read_text()
+    assert project.run("keys", "client", "revoke", "prometheus").code == 0
     other = project.run("keys", "client", "add", "bob", *limits, "--days", "7", "--json").json
     assert other["name"] == "bob"
     assert other["key"] not in ("", key)
@@ -37,6 +41,7 @@ def test_add_list_and_revoke(project: Project) -> None:
     assert bob.startswith("bob: 60 requests a minute, 9,000 tokens a minute, 2 at once, expires 20")
     assert bob.endswith(" UTC, models claude-* x")
     rows = project.run("keys", "client", "list", "--json").json
+    assert [row["metrics"] for row in rows] == [False, False]
     assert all("hash" not in row for row in rows)
     assert 6 * 86_400 < rows[1]["expires"] - time.time() < 8 * 86_400
     text = key_file(project).read_text()

@@ -176,7 +176,9 @@ def main() -> None:
         settings = f'[prices."test/{MODEL}"]\ninput = 1\noutput = 1\n[gateway]\nstore_mb = {_STORE_MEGABYTES}\n'
         home.config.write_text(home.config.read_text() + settings)
         keys = [ClientKey(f"client-{number}", hash_key(str(number))) for number in range(999)]
-        save_client_keys([*keys, ClientKey("ada", hash_key(_KEY), budgets=("100000/total",))], home.client_keys)
+        save_client_keys(
+            [*keys, ClientKey("ada", hash_key(_KEY), budgets=("100000/total",), metrics=True)], home.client_keys
+        )
         with home.serve("--store", str(store)) as gateway:
             load = Load(gateway.url, upstream, key=_KEY)
             print(f"after start: {Resources(gateway.process.pid, store)}", flush=True)

@@ -29,7 +29,7 @@ KEYLESS = {"KEY": "upstream-key", "AWS_REGION": "us-east-1"}
 
 
 def count_rejected(gateway: Running, reason: str) -> float:
-    lines = get(gateway, "/metrics", **{"x-api-key": "key-ada"}).text.splitlines()
+    lines = get(gateway, "/metrics", authorization=f"Bearer {gateway.token}").text.splitlines()
     found = [line for line in lines if line.startswith("segue_rejected_total{") and f'reason="{reason}"' in line]
     return sum(float(line.rpartition(" ")[2]) for line in found)
 
@@ -66,7 +66,7 @@ def test_rejected_requests_are_counted_and_logged_with_their_reason(reason: str)
         assert count_rejected(gateway, reason) == 1
         client_name = {"unknown-model": "few", "requests-a-minute": "full"}.get(reason, "ada")
         if reason not in ("host", "origin", "client-key", "path", "websocket"):
-            metrics = get(gateway, "/metrics", **{"x-api-key": "key-ada"}).text
+            metrics = get(gateway, "/metrics", authorization=f"Bearer {gateway.token}").text
             assert f'segue_rejected_total{{client="{client_name}",reason="{reason}"}} 1' in metrics
 
 

@@ -429,7 +429,7 @@ def test_used_up_budget_is_told_with_its_layer_and_reset(tmp_path: Path) -> None
         assert "response.failed" in events.text
         assert "is used up" in events.text
         wait_until(lambda: gateway.log.count("is used up") == 5)
-        metrics = get(gateway, "/metrics", **{"x-api-key": "key-ada"}).text
+        metrics = get(gateway, "/metrics", authorization=f"Bearer {gateway.token}").text
         assert 'segue_rejected_total{client="ada",group="backend",reason="budget"} 5' in metrics
         whole = post(gateway, "/v1/messages", {**CHAT, "max_tokens": 100}, **{"x-api-key": "key-ada"})
         assert "more than the budget of ada, $14.00 a day" in whole.text
@@ -554,7 +554,7 @@ def test_alert_at_80_percent_comes_once(status: int, tmp_path: Path) -> None:
             assert statuses[0] == 200
             assert statuses[-1] == 402
             assert gateway.log.count("of the budget of ada, $30.00 a day, are spent; it is reset at") == 1
-            metrics = get(gateway, "/metrics", **{"x-api-key": "key-ada"}).text
+            metrics = get(gateway, "/metrics", authorization=f"Bearer {gateway.token}").text
             assert 'segue_budget_alerts_total{budget="ada",period="day"} 1' in metrics
             wait_until(lambda: len(hook.requests) == 1)
             if status == 500:

@@ -149,7 +149,7 @@ def write_keys(path: Path, *keys: ClientKey) -> None:
 @pytest.mark.parametrize("always_needs_key", [False, True])
 def test_changes_of_the_file_apply_at_the_next_request(tmp_path: Path, always_needs_key: bool) -> None:
     path, log = tmp_path / "keys.json", list[str]()
-    ada, bob = (ClientKey(name, hash_key(name)) for name in ("ada", "bob"))
+    ada, bob = (ClientKey(name, hash_key(name), metrics=True) for name in ("ada", "bob"))
     current = [ada]
     path.write_text("1")
     gate = ClientAuth(current, always_needs_key=always_needs_key)
@@ -162,18 +162,18 @@ def test_changes_of_the_file_apply_at_the_next_request(tmp_path: Path, always_ne
         file.refresh()
 
     change(ada, bob)
-    assert gate.accepts(["bob"])
+    assert gate.may_read_metrics(["bob"])
     change(bob)
-    assert not gate.accepts(["ada"])
+    assert not gate.may_read_metrics(["ada"])
     change()
-    assert not gate.accepts(["bob"])
-    assert not gate.accepts([])
+    assert not gate.may_read_metrics(["bob"])
+    assert not gate.may_read_metrics([])
     assert "no client is admitted" in log[-1]
     change(ada)
-    assert gate.accepts(["ada"])
+    assert gate.may_read_metrics(["ada"])
     change()
     file.replace((), is_reload=True)
-    assert gate.accepts([]) is not always_needs_key
+    assert gate.may_read_metrics([]) is not always_needs_key
 
 
 def test_running_gateway_reads_the_file_again(tmp_path: Path) -> None:

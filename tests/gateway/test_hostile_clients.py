@@ -138,7 +138,7 @@ def test_bodies_and_keys_are_not_logged(as_json: bool, tmp_path: Path) -> None:
         assert [reply.status_code for reply in replies[:4]] == [200, 400, 401, 400]
         assert replies[5].status_code == 400
         shown = "".join(reply.text + str(reply.headers) for reply in replies)
-        metrics = get(gateway, "/metrics", **key).text
+        metrics = get(gateway, "/metrics", authorization=f"Bearer {gateway.token}").text
         written = gateway.log + usage.read_text() + metrics
     assert written.count("\n") > 6
     for text in ("prompt-text", "Reply-text", "client-secret", "wrong-secret", "upstream-key"):
@@ -226,13 +226,20 @@ def test_a_client_key_stays_in_the_gateway(monkeypatch: pytest.MonkeyPatch) -> N
         assert not any("client-secret" in headers for headers in seen)
 
 
-def test_models_and_metrics_need_a_key_where_clients_do() -> None:
-    with running_gateway({"anthropic": HELLO}, clients=(ClientKey("ada", hash_key("secret")),)) as gateway:
+def test_a_client_does_not_see_what_is_of_others() -> None:
+    clients = (
+        ClientKey("ada", hash_key("secret")),
+        ClientKey("prometheus", hash_key("scrape"), models=("none",), metrics=True),
+        ClientKey("old", hash_key("expired"), expires=1.0, metrics=True),
+    )
+    with running_gateway({"anthropic": HELLO}, clients=clients) as gateway:
         assert get(gateway, "/healthz").status_code == 200
-        assert get(gateway, "/readyz").json() == {"status": "ready"}
-        assert get(gateway, "/metrics").status_code == 401
         assert get(gateway, "/v1/models").status_code == 401
-        for headers in ({"x-api-key": "secret"}, {"authorization": f"Bearer {gateway.token}"}):
+        for key in ("", "secret", "expired", "wrong"):
+            assert get(gateway, "/readyz", **{"x-api-key": key}).json() == {"status": "ready"}
+            assert get(gateway, "/metrics", **{"x-api-key": key}).status_code == 401
+        assert post(gateway, CHAT, **{"x-api-key": "scrape"}).status_code == 404
+        for headers in ({"authorization": "Bearer scrape"}, {"authorization": f"Bearer {gateway.token}"}):
             assert get(gateway, "/readyz", **headers).json()["models"]
             assert get(gateway, "/metrics", **headers).status_code == 200
         assert get(gateway, "/segue/status", **{"x-api-key": "secret"}).status_code == 401

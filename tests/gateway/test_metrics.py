@@ -30,7 +30,7 @@ def parse(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
 
 
 def scrape(gateway: Running) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-    return parse(get(gateway, "/metrics", **KEY).text)
+    return parse(get(gateway, "/metrics", authorization=f"Bearer {gateway.token}").text)
 
 
 def test_a_served_request_is_in_all_metrics(tmp_path: Path) -> None:

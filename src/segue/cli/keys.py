@@ -151,6 +151,8 @@ def _describe_limits(key: ClientKey) -> Iterator[str]:
     yield from (str(parse_budget(text)) for text in key.budgets)
     if key.group:
         yield f"group {key.group}"
+    if key.metrics:
+        yield "metrics"
     if key.expires is not None:
         word = "expired" if key.expires <= time.time() else "expires"
         yield f"{word} {datetime.fromtimestamp(key.expires, UTC):%Y-%m-%d %H:%M} UTC"
@@ -168,6 +170,7 @@ _LIMIT_OPTIONS = (
     click.option("--concurrent", type=click.IntRange(1), metavar="N", help="Requests at once."),
     click.option("--budget", "budgets", multiple=True, metavar="N/PERIOD", help="Dollars a day, week, month or total."),
     click.option("--group", "groups", multiple=True, metavar="NAME", help="A group of [gateway.groups]."),
+    click.option("--metrics", is_flag=True, help="Allow to read /metrics and all of /readyz."),
     click.option("--days", type=click.IntRange(1), metavar="N", help="Days until the key expires."),
 )
 
@@ -236,6 +239,7 @@ def _build_key(
     concurrent: int | None,
     budgets: tuple[str, ...],
     groups: tuple[str, ...],
+    metrics: bool,
     days: int | None,
 ) -> ClientKey:
     from segue.cli.gateway_settings import load_settings
@@ -259,6 +263,7 @@ def _build_key(
             tokens_per_minute=tokens,
             concurrent=concurrent,
             budgets=budgets,
+            metrics=metrics,
         )
     except ValueError as error:
         raise BadInputError(str(error)) from None

@@ -53,12 +53,12 @@ class ClientAuth:
     def needs_key(self) -> bool:
         return self._needs_key
 
-    def accepts(self, given: Sequence[str]) -> bool:
-        """Return whether one of these keys is valid, or none is needed; limits are not checked."""
+    def may_read_metrics(self, given: Sequence[str]) -> bool:
+        """Return whether one of these keys may read the metrics, or no key is needed; limits are not checked."""
         if not self.needs_key:
             return True
         client, _ = self._find(given)
-        return client is not None and not self._is_expired(client)
+        return client is not None and client.metrics and not self._is_expired(client)
 
     def _is_expired(self, client: ClientKey) -> bool:
         return client.expires is not None and self._wall_clock() >= client.expires

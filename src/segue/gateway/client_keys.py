@@ -57,7 +57,7 @@ class ClientKey(UseLimits, frozen=True, forbid_unknown_fields=True, omit_default
     """A client key and its limits; it is in one group or none. `expires` is in seconds since 1970.
 
     `models` are patterns of the model names that the client may send, `routes` of the names of routes that it may use;
-    empty: all.
+    empty: all. `metrics`: it may read the metrics and the whole state of the gateway, which show all clients.
     """
 
     name: Annotated[str, Meta(pattern=NAME_PATTERN)]
@@ -66,6 +66,7 @@ class ClientKey(UseLimits, frozen=True, forbid_unknown_fields=True, omit_default
     expires: float | None = None
     routes: tuple[str, ...] = ()
     group: str = ""
+    metrics: bool = False
 
 
 def hash_key(key: str) -> str:

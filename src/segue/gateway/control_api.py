@@ -1,8 +1,8 @@
 """The gateway's own paths: health, metrics, and the control calls of `segue route`.
 
 Control calls need the token in the record file, which only the user who started the gateway can read. Before a caller
-sends it, `/healthz` proves with the caller's nonce that this gateway knows it. Where clients need keys, models and
-metrics are shown only to them.
+sends it, `/healthz` proves with the caller's nonce that this gateway knows it. Where clients need keys, metrics and the
+details of `/readyz` need the token, or a client key that may read them: they show names and budgets of all clients.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class LocalResponse(NamedTuple):
 class ControlApi:
     """Answers the gateway's own paths.
 
-    `is_client` is whether one of these keys may see models and metrics. `change` sets the models and returns their
-    names; `switch_cost` predicts what that costs; `reload` loads the configuration again; `status` describes the
-    gateway.
+    `may_read_metrics` is whether one of these keys may read the metrics, and more than the status. `change` sets the
+    models and returns their names; `switch_cost` predicts what that costs; `reload` loads the configuration again;
+    `status` describes the gateway.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ControlApi:
         token: str,
         metrics: Metrics | SharedMetrics,
         *,
-        is_client: Callable[[Sequence[str]], bool],
+        may_read_metrics: Callable[[Sequence[str]], bool],
         change: Callable[[Sequence[str]], Sequence[str]],
         switch_cost: Callable[[], SwitchCost | None],
         reload: Callable[[], None],
@@ -63,7 +63,7 @@ class ControlApi:
     ) -> None:
         self._token = token
         self._metrics = metrics
-        self._is_client = is_client
+        self._may_read_metrics = may_read_metrics
         self._set_models = change
         self._switch_cost = switch_cost
         self._reload = reload
@@ -84,13 +84,16 @@ class ControlApi:
             case "GET", "/metrics" if self._may_read(headers):
                 return LocalResponse(200, _PROMETHEUS, self._metrics.render().encode("utf-8", "replace"))
             case "GET", "/metrics":
-                return json_response(
-                    401, {"error": "metrics need a client key, or the token of the gateway"}, is_logged=True
-                )
+                why = "metrics need a client key that may read them; segue keys client add NAME --metrics makes one"
+                return json_response(401, {"error": why}, is_logged=True)
             case "GET", "/segue/status" if self._has_token(headers):
                 return json_response(200, self._status())
             case (_, "/segue/status") | (_, "/segue/route"):
-                return json_response(401, {"error": "a control call needs the token of the gateway"}, is_logged=True)
+                return json_response(
+                    401,
+                    {"error": "a control call needs the token in the record file of the gateway; segue route sends it"},
+                    is_logged=True,
+                )
             case _:
                 return None
 
@@ -120,7 +123,7 @@ class ControlApi:
         return has_secret(find_keys(headers, ""), self._token)
 
     def _may_read(self, headers: Mapping[str, str]) -> bool:
-        return self._is_client(find_keys(headers, "")) or self._has_token(headers)
+        return self._may_read_metrics(find_keys(headers, "")) or self._has_token(headers)
 
     def _apply(self, body: bytes) -> Mapping[str, Any]:
         try:

@@ -176,7 +176,7 @@ class GatewayServer:
             control=ControlApi(
                 self.token,
                 self._shared_metrics or self._metrics,
-                is_client=self._clients.accepts,
+                may_read_metrics=self._clients.may_read_metrics,
                 change=self._route.change,
                 switch_cost=self._predict_switch,
                 reload=self._route.reload,
