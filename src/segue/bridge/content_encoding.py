@@ -108,10 +108,10 @@ def open_decoder(content_encoding: str | None) -> BodyDecoder | None:
     if names == ["zstd"] and zstd is not None:
         options = {zstd.DecompressionParameter.window_log_max: _MAX_WINDOW_LOG}
         return BodyDecoder("zstd", lambda: cast("_Stream", zstd.ZstdDecompressor(options=options)), (zstd.ZstdError,))
-    supported = "gzip" if zstd is None else "gzip or zstd"
-    hint = "; zstd needs Python 3.14 or pip install 'segue[zstd]'" if names == ["zstd"] else ""
+    hint = " (zstd needs Python 3.14 or pip install 'segue[zstd]' in the gateway)" if zstd is None else ""
     raise EncodingError(
-        415, f"the content encoding {_shorten(names)} is not supported; send the body as it is, or as {supported}{hint}"
+        415,
+        f"the content encoding {_shorten(names)} is not supported; send the body as it is, or as gzip or zstd{hint}",
     )
 
 
