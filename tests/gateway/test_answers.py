@@ -218,6 +218,7 @@ def test_diag_shows_one_request(tmp_path: Path) -> None:
             refused = httpx2.post(f"{gateway.url}/v1/chat/completions", json=wrong, timeout=100).headers["x-request-id"]
             gateway.wait_for(refused)
             shown = home.run("diag", served, str(usage))
+            assert not any(line.endswith((": None", ": ", ": 0", ": 0.0")) for line in shown.stdout.splitlines())
             assert "route: default" in shown.stdout, shown.stderr
             assert json.loads(home.run("diag", served, str(usage), "--json").stdout)["status"] == 200
             log = tmp_path / "home" / "log-1"

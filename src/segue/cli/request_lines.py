@@ -27,7 +27,7 @@ def print_request(request_id: str, file: str | None, *, as_json: bool) -> None:
             streams.write(f"{line}\n")
         else:
             fields: dict[str, Any] = {
-                name: value for name, value in msgspec.to_builtins(line).items() if value not in ("", 0, [], {})
+                name: value for name, value in msgspec.to_builtins(line).items() if value not in (None, "", 0, [], {})
             }
             streams.write("".join(f"{name}: {_format(value)}\n" for name, value in fields.items()))
 
