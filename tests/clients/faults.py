@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.emulator import start
-from segue.gateway.budgets import NANO, open_lines
+from segue.gateway.budgets import open_lines
 from segue.gateway.shared_entries import open_entries
 from segue.sessions.launch import LaunchContext
 from segue.sessions.registry import PROGRAMS
@@ -155,6 +155,6 @@ def _spend_budget(folder: Path, variables: Mapping[str, str]) -> tuple[str, tupl
     file = folder / "store" / "entries.db"
     store = open_entries(str(file))
     lines = open_lines("ada", "ada", (_BUDGET,), datetime.now(UTC))
-    store.settle("earlier", lines, 0, lines[0].budget.amount - NANO // 1000)
+    store.settle("earlier", lines, 0, lines[0].budget.amount)
     store.close()
     return made.stdout.strip(), ("--store", str(file))

@@ -38,7 +38,7 @@ from segue.gateway.metrics import Metrics
 from segue.gateway.passthrough_routes import PassthroughSettings
 from segue.gateway.routes import RouteSettings
 from segue.gateway.shared_entries import SharedEntries, open_entries
-from segue.gateway.shared_limits import SharedLimits
+from segue.gateway.shared_limits import SharedLimits, describe_denial
 from segue.gateway.spending import Spending
 from segue.wire.registry import WIRES
 from tests.cli.process import is_one_line_error, run
@@ -403,7 +403,22 @@ def test_cache_writes_for_an_hour_have_their_price(api: str, stream: bool, tmp_p
         assert line["cost"] == pytest.approx(cost("", "", expected))
 
 
-def test_used_up_budget_is_told_with_its_layer_and_reset(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("spent", "amount", "text"),
+    [
+        (10, 1, "the budget of ada, $10.00 a day, is used up: $10.00 are spent, and this request can cost up to $1.00"),
+        (12, 1, "the budget of ada, $10.00 a day, is used up: $12.00 are spent, and this request can cost up to $1.00"),
+        (8, 3, "has $2.00 left, and this request can cost up to $3.00; one with a smaller max_tokens may fit"),
+        (0, 11, "this request can cost up to $11.00, more than the budget of ada, $10.00 a day; one with a smaller"),
+    ],
+)
+def test_a_budget_is_used_up_only_if_nothing_is_left(spent: int, amount: int, text: str) -> None:
+    denied = describe_denial("ada", lines("10/day"), [BudgetState(spent * NANO)], amount * NANO)
+    assert (text in denied.message, denied.kind) == (True, "no-credit")
+    assert ("may fit" in denied.message) == (spent < 10)
+
+
+def test_a_budget_that_is_not_enough_is_told_with_its_layer_and_reset(tmp_path: Path) -> None:
     """The SDKs send one request."""
     messages: list[Any] = CHAT["messages"]
     with gateway_with_budget(tmp_path, "14/day", cost=dear_output) as gateway:
@@ -415,20 +430,20 @@ def test_used_up_budget_is_told_with_its_layer_and_reset(tmp_path: Path) -> None
         with pytest.raises(openai.APIStatusError) as refused:
             client.chat.completions.create(model="any", messages=messages, max_tokens=12)
         assert (refused.value.status_code, refused.value.code) == (402, "insufficient_quota")
-        text = f"the budget of ada, $14.00 a day, is used up: ${spent:.2f} are spent, and this request can cost up to"
+        text = f"the budget of ada, $14.00 a day, has ${14 - spent:.2f} left, and this request can cost up to $"
         assert text in str(refused.value)
-        assert "it is reset at" in str(refused.value)
+        assert "; one with a smaller max_tokens may fit; it is reset at" in str(refused.value)
         with pytest.raises(anthropic.APIStatusError) as paid:
             claude.messages.create(model="any", max_tokens=12, messages=messages)
         assert (paid.value.status_code, paid.value.response.headers["x-should-retry"]) == (402, "false")
         for stream in (False, True):
-            with pytest.raises(openai.APIStatusError, match="is used up"):
+            with pytest.raises(openai.APIStatusError, match="may fit"):
                 client.responses.create(model="any", input="x", max_output_tokens=12, stream=stream)
         body = {"model": "any", "input": "x", "stream": True, "max_output_tokens": 12}
         events = post(gateway, "/v1/responses", body, **{"x-api-key": "key-ada", "user-agent": "codex_exec/0.169.0"})
         assert "response.failed" in events.text
-        assert "is used up" in events.text
-        wait_until(lambda: gateway.log.count("is used up") == 5)
+        assert "may fit" in events.text
+        wait_until(lambda: gateway.log.count("may fit") == 5)
         metrics = get(gateway, "/metrics", authorization=f"Bearer {gateway.token}").text
         assert 'segue_rejected_total{client="ada",group="backend",reason="budget"} 5' in metrics
         whole = post(gateway, "/v1/messages", {**CHAT, "max_tokens": 100}, **{"x-api-key": "key-ada"})

@@ -21,7 +21,7 @@ from segue.gateway.shared_entries import SharedEntries
 # The end of a client's last request may still be on its way to the store.
 _BUSY_WAITS = (0.05, 0.1, 0.2)
 _RESERVED_WAIT = 5.0
-_ADVICE = "a lower limit of output tokens costs less"
+_ADVICE = "one with a smaller max_tokens may fit"
 
 
 class _Done(Struct, frozen=True):
@@ -133,7 +133,7 @@ class SharedLimits:
             message = f"the budget of {lines[0].label} can't be read: the store fails"
             return Denied(503, message, admission.client, _RESERVED_WAIT, "store", "overloaded")
         if not is_reserved:
-            return _describe_denial(admission.client, lines, states, amount)
+            return describe_denial(admission.client, lines, states, amount)
         self._know(lines, states)
         admission.lines = lines
         admission.reserved += amount
@@ -209,7 +209,7 @@ def _is_reserved_by_others(lines: Sequence[BudgetLine], states: Sequence[BudgetS
     return all(state.spent + amount <= line.budget.amount for line, state in zip(lines, states, strict=True))
 
 
-def _describe_denial(client: str, lines: Sequence[BudgetLine], states: Sequence[BudgetState], amount: int) -> Denied:
+def describe_denial(client: str, lines: Sequence[BudgetLine], states: Sequence[BudgetState], amount: int) -> Denied:
     """Return why a reservation does not fit: because of what is spent, or because of open reservations."""
     pairs = list(zip(lines, states, strict=True))
     spent = [(line, state) for line, state in pairs if state.spent + amount > line.budget.amount]
@@ -222,7 +222,13 @@ def _describe_denial(client: str, lines: Sequence[BudgetLine], states: Sequence[
         message = f"this request can cost up to {most}, more than the budget of {line.label}, {line.budget}; {_ADVICE}"
         return Denied(429, message, client, reason="budget", kind="no-credit")
     if spent:
+        left = line.budget.amount - state.spent
         message = f"the budget of {line.label}, {line.budget}, is used up: {costs}{line.reset_text}"
+        if left > 0:
+            message = (
+                f"the budget of {line.label}, {line.budget}, has {format_dollars(left)} left, and this request can "
+                f"cost up to {format_dollars(amount)}; {_ADVICE}{line.reset_text}"
+            )
         return Denied(429, message, client, reason="budget", kind="no-credit")
     held = f"{format_dollars(state.held)} are reserved for open requests"
     message = f"the budget of {line.label}, {line.budget}, has not enough left for now: {held}, {costs}"
