@@ -14,12 +14,19 @@ import httpx2
 import pytest
 
 from segue.emulator import start
+from segue.gateway.control_api import OWN_PATHS
+from segue.gateway.hooks import HookSettings
+from segue.gateway.passthrough_routes import PassthroughSettings
+from segue.gateway.routes import RouteSettings
+from segue.gateway.setting_warnings import find_warnings
+from segue.gateway.settings import GatewaySettings
 from tests.cli.gateway_process import HELLO, PATIENCE, record_files, serving, start_segue
 from tests.cli.process import is_one_line_error
 from tests.cli.project import KEY, Project
 from tests.cli.test_route import make_certificate
 from tests.gateway.upstreams import running_upstream
 
+ONE_ROUTE = "[[gateway.routes]]\ntargets = ['ollama/x']\n"
 ROUTE = '[[gateway.routes]]\nmodel = "named"\ntargets = ["{}"]\n'
 PROVIDER = '[providers.{}]\napi = "{}"\nbase_url = "{}"\nkey_variable = "TEST_KEY"\n'
 
@@ -259,6 +266,22 @@ def test_a_key_that_others_can_read_or_change_is_refused(project: Project, kind:
         ("behind_proxy = true", "gateway.behind_proxy: clients of other machines need client keys"),
         ("allowed_hosts = ['localhost', 'llm.example']", "gateway.allowed_hosts[1]: clients of other machines"),
         ("[[gateway.routes]]\nmodel = 'x'", "gateway.routes[0]"),
+        (f"{ONE_ROUTE}min_tokens = 10\nmax_tokens = 5", "gateway.routes[0]: min_tokens 10 is more than max_tokens 5"),
+        *(
+            (f"{key} = {value}", f"gateway.{key}")
+            for key in ("timeout", "memory_mb")
+            for value in ("inf", "nan", "-inf")
+        ),
+        ("[[gateway.hooks]]\nurl = 'http://127.0.0.1:1'\non = 'reply'\ntimeout = inf", "gateway.hooks[0].timeout"),
+        *(
+            (f"[[gateway.passthrough]]\nprovider = 'openai'\npath = '{path}'", "gateway.passthrough[0]: path")
+            for path in sorted(OWN_PATHS)
+        ),
+        ("[prices.b]\ninput = 1\noutput = 2", 'config.toml: prices.b: expected a name such as "provider/model"'),
+        ("[models.b]\neffort = 'low'", "config.toml: models.b: expected a name"),
+        ("[providers.openai]\nheaders = {A = '${NOPE}'}", "providers.openai.headers.A: variables are not replaced"),
+        ("store = '/proc/nope/x.db'", "config.toml: gateway.store: /proc/nope/x.db can't be used"),
+        ("store = '/tmp'", "config.toml: gateway.store: /tmp is a folder; a store is a file"),
         ("[[gateway.routes]]\ntargets = []", "gateway.routes[0].targets"),
         ("[[gateway.routes]]\ntargets = ['anthropic']\nmodle = 'x'", "modle"),
         ("[[gateway.routes]]\ntargets = ['anthropic']\nbalance = 'random'", "gateway.routes[0].balance"),
@@ -273,6 +296,59 @@ def test_mistakes_name_the_setting(project: Project, text: str, place: str) -> N
     assert is_one_line_error(ended), ended
     assert place in ended.err
     assert "bug" not in ended.err
+
+
+ADA = f"{ONE_ROUTE}model = 'claude-*'\n"
+RAW = "[[gateway.passthrough]]\nprovider = 'ollama'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        (f"{ONE_ROUTE}{ADA}", r"gateway\.routes\[1\] is never used: gateway\.routes\[0\] comes first"),
+        (f"{ADA}{ADA}min_tokens = 9\n", r"gateway\.routes\[1\] is never used"),
+        (
+            f"{ADA}name = 'a'\nimages = true\n{ADA}name = 'a'\n",
+            r"gateway\.routes\[1\]\.name is that of gateway\.routes\[0\]",
+        ),
+        (f"{RAW}path = '/'\n{RAW}path = '/v1/files'\n", r"gateway\.passthrough\[1\] is never used"),
+        (f"{RAW}path = '/v1/messages'\n", r"passthrough\[0\]\.path: POST /v1/messages is translated and not passed on"),
+        (f"{RAW}path = '/raw/v1/messages'\n", r"passthrough\[0\]\.path: POST /raw/v1/messages is translated"),
+        (
+            "[[gateway.hooks]]\nurl = 'http://10.1.2.3/'\non = 'reply'\n",
+            r"gateway\.hooks\[0\]\.url: prompts and replies .* clear",
+        ),
+        (
+            "[gateway]\nbudget_webhook = 'http://hooks.example.com/'\n",
+            r"gateway\.budget_webhook: names and budgets .* clear",
+        ),
+    ],
+)
+def test_settings_that_do_not_do_what_they_seem_to_are_warnings(project: Project, text: str, warning: str) -> None:
+    project.write_user_config(text)
+    with serving(project, "-m", "ollama/x") as gateway:
+        gateway.wait_for_line(warning)
+        assert project.run("route", "--reload").code == 0
+        gateway.wait_for_line(warning)
+
+
+def test_settings_that_work_have_no_warnings() -> None:
+    hooks = [
+        HookSettings(url, "reply") for url in ("http://127.0.0.1:1", "http://[::1]/x", "https://hooks.example.com")
+    ]
+    names = [
+        ("small", {}),
+        ("claude-[ab]", {}),
+        ("claude-?", {}),
+        ("claude-*", {"max_tokens": 9}),
+        ("claude-*", {}),
+        ("*", {}),
+    ]
+    routes = [RouteSettings(("ollama/x",), model=name, **conditions) for name, conditions in names]
+    paths = [("/v1/embeddings", False), ("/v1", False), ("/v1/messages", True), ("/", True)]
+    raw = [PassthroughSettings(path, "ollama", always=always) for path, always in paths]
+    settings = GatewaySettings(hooks=tuple(hooks), routes=tuple(routes), passthrough=tuple(raw))
+    assert list(find_warnings(settings)) == []
 
 
 def test_the_limits_of_bodies_are_settings(project: Project) -> None:

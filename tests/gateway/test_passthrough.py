@@ -19,7 +19,7 @@ import pytest
 from segue.bridge.providers import Endpoint, resolve
 from segue.errors import InputError
 from segue.gateway.client_keys import ClientKey, hash_key
-from segue.gateway.passthrough_routes import PassthroughRoute, PassthroughSettings, find_path_error
+from segue.gateway.passthrough_routes import PassthroughSettings, find_path_error
 from segue.gateway.passthrough_usage import BodyEnds, find_model, find_usage
 from segue.gateway.settings import GatewayRoutes
 from tests.gateway.harness import Running, build_server, running_gateway
@@ -254,9 +254,7 @@ def test_paths_that_segue_translates_are_not_raw() -> None:
 )
 def test_a_path_that_to_replaces_is_passed_on_whole(path: str, to: str | None, requested: str, is_passed_on: bool):
     """Unless it is a part of the paths that segue translates."""
-    endpoint = resolve("vendor/raw", {}, {"vendor": {"api": "openai-chat", "base_url": "http://127.0.0.1:9"}})
-    route = PassthroughRoute(PassthroughSettings(path, "vendor", to=to), endpoint)
-    assert route.takes("POST", requested, {}) == is_passed_on
+    assert PassthroughSettings(path, "vendor", to=to).takes("POST", requested, {}) == is_passed_on
 
 
 TRAVERSALS = (

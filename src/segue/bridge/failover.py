@@ -57,12 +57,25 @@ class Conditions(Struct, frozen=True, kw_only=True):
     images: bool | None = None
     reasoning: bool | None = None
 
+    def __post_init__(self) -> None:
+        if self.min_tokens is not None and self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens {self.min_tokens:,} is more than max_tokens {self.max_tokens:,}")
+
     def match(self, facts: RequestFacts) -> bool:
         return (
             (self.min_tokens is None or facts.tokens >= self.min_tokens)
             and (self.max_tokens is None or facts.tokens <= self.max_tokens)
             and (self.images is None or facts.has_images == self.images)
             and (self.reasoning is None or facts.has_reasoning == self.reasoning)
+        )
+
+    def covers(self, other: Conditions) -> bool:
+        """Return whether these match all that the others match."""
+        return (
+            (self.min_tokens or 0) <= (other.min_tokens or 0)
+            and (self.max_tokens is None or (other.max_tokens is not None and other.max_tokens <= self.max_tokens))
+            and self.images in (None, other.images)
+            and self.reasoning in (None, other.reasoning)
         )
 
 

@@ -266,6 +266,9 @@ def _parse_headers(table: object, path: str) -> dict[str, str]:
             "an API key must not be in a file; set key_variable to the name of its environment variable",
             path=f"{path}.{secret}",
         )
+    variable = next((name for name, value in headers.items() if "${" in value), None)
+    if variable is not None:
+        raise InputError("variables are not replaced in headers of a provider", path=f"{path}.{variable}")
     bad = next((name for name, value in headers.items() if not (name + value).isprintable()), None)
     if bad is not None:
         raise InputError("a header must be one line of printable characters", path=f"{path}.{bad!r}")

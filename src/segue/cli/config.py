@@ -98,6 +98,13 @@ def load(*, trusting: bool = False, confirm: ConfirmTrust | None = None) -> Conf
         merged = _merge_settings(merged, lower)
     if merged.strategy == "rules" and not merged.rules:
         raise BadInputError(f'strategy = "rules", but neither {_PROJECT_FILE} nor {user_file()} has [[rules]]')
+    for source in sources:
+        for table, names in (("prices", source.settings.prices), ("models", source.settings.model_tables)):
+            unknown = next((name for name in names if "/" not in name and name not in merged.aliases), None)
+            if unknown is not None:
+                raise BadInputError(
+                    f'{source.path}: {table}.{unknown}: expected a name such as "provider/model", or an alias'
+                )
     return Config(merged, sources)
 
 

@@ -17,13 +17,18 @@ from segue.gateway.settings import GatewaySettings
 def load_settings(*, trusting: bool = False) -> tuple[GatewaySettings, config.Config]:
     """Load the configuration, and its `[gateway]` table."""
     loaded = config.load(trusting=trusting)
-    source = next((source for source in loaded.files if source.settings.gateway), None)
+    source = find_file(loaded)
     reader = TableReader(f"{source.path}: " if source else "")
     settings = reader.read(loaded.settings.gateway, GatewaySettings, "gateway")
     if settings.store is not None and source is not None:
         located = config.locate_store(settings.store, source.path, is_project=source.is_project)
         settings = msgspec.structs.replace(settings, store=located)
     return settings, loaded
+
+
+def find_file(loaded: config.Config) -> config.ConfigFile | None:
+    """Return the file whose `[gateway]` table is used."""
+    return next((source for source in loaded.files if source.settings.gateway), None)
 
 
 # --------------------------------------------------------------------------------------------------------- client keys

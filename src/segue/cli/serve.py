@@ -66,8 +66,9 @@ def command(
       ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
     """
     from segue.bridge.envelope_keys import load_envelope_keys
-    from segue.cli.gateway_settings import client_key_file, load_client_keys, load_settings
+    from segue.cli.gateway_settings import client_key_file, find_file, load_client_keys, load_settings
     from segue.cli.model_choice import EMULATED_NOTE
+    from segue.errors import InputError
     from segue.gateway.server import GatewayServer
     from segue.gateway.settings import GatewayContext
     from segue.gateway.workers import read_handoff, report_ready
@@ -91,7 +92,13 @@ def command(
         body_file=log_bodies,
         is_emulated=routes.is_emulated,
     )
-    server = GatewayServer(settings, context, handoff)
+    try:
+        server = GatewayServer(settings, context, handoff)
+    except InputError as error:
+        file, (table, _, name) = find_file(loaded), error.path.partition(".")
+        if file is None or table != "gateway" or name in given:
+            raise
+        raise BadInputError(f"{file.path}: {error}") from None
     if handoff is not None:
         server.run(report_ready)
     elif settings.workers > 1:

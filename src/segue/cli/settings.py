@@ -41,6 +41,7 @@ targets = ["moonshot/kimi-k2.6", "sonnet"]
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections import abc
@@ -333,6 +334,9 @@ class TableReader:
             raise self._error(path, "expected a table")
         table, types = cast("dict[str, object]", value), _field_types(kind)
         self._check_keys(table, kind, path)
+        for key, item in table.items():
+            if isinstance(item, float) and not math.isfinite(item):
+                raise self._error(f"{path}.{key}", f"expected a number, not {item}")
         read = {key: self._read_nested(item, types[key], f"{path}.{key}") for key, item in table.items()}
         try:
             return msgspec.convert(read, kind)

@@ -19,6 +19,8 @@ from segue.gateway.gateway_record import NONCE_HEADER, prove_token
 from segue.gateway.metrics import Metrics
 from segue.gateway.shared_metrics import SharedMetrics
 
+OWN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/segue/status", "/segue/route", "/v1/key"})
+"""The paths that the gateway answers itself."""
 _CHANGE_PATH = "/segue/route"
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"

@@ -79,7 +79,7 @@ class Passthrough:
 
     def find(self, method: str, path: str, headers: Mapping[str, str]) -> PassthroughRoute | None:
         """Return the first route that a request is passed on by."""
-        return next((route for route in self._routes if route.takes(method, path, headers)), None)
+        return next((route for route in self._routes if route.settings.takes(method, path, headers)), None)
 
     async def run(
         self,

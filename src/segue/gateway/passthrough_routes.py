@@ -17,6 +17,7 @@ from segue.bridge.api_paths import find_api_path
 from segue.bridge.providers import Endpoint
 from segue.errors import InputError
 from segue.gateway.client_keys import KEY_HEADERS, drop_keys
+from segue.gateway.control_api import OWN_PATHS
 
 _SEGMENTS = frozenset({".", ".."})
 # All characters that RFC 3986 allows in a path and a query.
@@ -58,8 +59,31 @@ class PassthroughSettings(Struct, frozen=True, forbid_unknown_fields=True):
         for key, path in (("path", self.path), ("to", self.to or "/")):
             if find_path_error(path) is not None or "?" in path:
                 raise ValueError(f"{key} {path!r} is not a path such as /v1/embeddings")
+        if self.path.rstrip("/") in OWN_PATHS:
+            raise ValueError(f"path {self.path!r} is one that the gateway answers itself")
         if not self.provider or "/" in self.provider:
             raise ValueError(f"{self.provider!r} is not the name of a provider")
+
+    def matches(self, path: str) -> bool:
+        prefix = self.path.rstrip("/")
+        return path == prefix or path.startswith(f"{prefix}/")
+
+    def takes(self, method: str, path: str, headers: Mapping[str, str]) -> bool:
+        """Return whether a request is passed on.
+
+        One that segue translates is with `always`, or where `to` replaces a prefix before the whole path of the API.
+        """
+        if not self.matches(path):
+            return False
+        if self.always or find_api_path(method, path, headers) is None:
+            return True
+        prefix = self.path.rstrip("/")
+        is_own = self.to is not None and prefix != "" and _VERSION.fullmatch(prefix) is None
+        return is_own and find_api_path(method, path[len(prefix) :], headers) is not None
+
+    def shadows(self, later: PassthroughSettings) -> bool:
+        """Return whether a later route is never used beside this one."""
+        return self.matches(later.path.rstrip("/") or "/") and (self.always or not (later.always or later.to))
 
 
 class PassthroughRoute(Struct, frozen=True):
@@ -71,23 +95,6 @@ class PassthroughRoute(Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.settings.name or self.settings.path
-
-    def matches(self, path: str) -> bool:
-        prefix = self.settings.path.rstrip("/")
-        return path == prefix or path.startswith(f"{prefix}/")
-
-    def takes(self, method: str, path: str, headers: Mapping[str, str]) -> bool:
-        """Return whether a request is passed on.
-
-        One that segue translates is with `always`, or where `to` replaces a prefix before the whole path of the API.
-        """
-        if not self.matches(path):
-            return False
-        if self.settings.always or find_api_path(method, path, headers) is None:
-            return True
-        prefix = self.settings.path.rstrip("/")
-        is_own = self.settings.to is not None and prefix != "" and _VERSION.fullmatch(prefix) is None
-        return is_own and find_api_path(method, path[len(prefix) :], headers) is not None
 
     def build_path(self, path: str, query: str, client_key: str = "") -> str:
         """Return the path below the provider's base URL. The query parameter `key` is that of the client."""

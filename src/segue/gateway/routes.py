@@ -48,6 +48,7 @@ class RouteSettings(Conditions, frozen=True, forbid_unknown_fields=True):
     policy: Policy = Policy()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.caller is not None and self.caller not in WIRES:
             raise ValueError(f"unknown caller {self.caller!r}; expected one of {', '.join(WIRES)}")
         if self.prefer == "cheapest" and self.balance == "round-robin":
@@ -58,6 +59,13 @@ class RouteSettings(Conditions, frozen=True, forbid_unknown_fields=True):
     def matches(self, query: RouteQuery) -> bool:
         """Return whether the route is used for a request."""
         return fnmatchcase(query.model or "", self.model) and self.match(query)
+
+    def shadows(self, later: RouteSettings) -> bool:
+        """Return whether a later route is never used beside this one."""
+        # With other wildcards than *, a pattern may match the text of another one, but not all of its names.
+        is_plain = self.model == "*" or not ({*self.model} & {*"?["} or "[" in later.model)
+        matches = self.model == later.model or (is_plain and fnmatchcase(later.model, self.model))
+        return matches and self.covers(later)
 
 
 class _Row:

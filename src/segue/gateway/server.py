@@ -31,7 +31,7 @@ from segue.bridge.provider_errors import TransportError
 from segue.bridge.relay import Relay
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.conversion.sessions import conversations
-from segue.errors import InputError, ProviderError
+from segue.errors import InputError, ProviderError, StoreError
 from segue.gateway.app import Gateway
 from segue.gateway.bodies import BodyMemory
 from segue.gateway.body_log import BodyLog
@@ -51,6 +51,7 @@ from segue.gateway.passthrough import Passthrough
 from segue.gateway.passthrough_routes import build_routes
 from segue.gateway.request_log import RequestLog
 from segue.gateway.routes import RouteTable
+from segue.gateway.setting_warnings import find_warnings
 from segue.gateway.settings import AT_START, GatewayContext, GatewayRoutes, GatewaySettings
 from segue.gateway.shared_entries import SharedEntries, open_entries
 from segue.gateway.shared_limits import SharedLimits, crosses_alert, describe_budget
@@ -153,6 +154,11 @@ class GatewayServer:
         if self._handoff is None:
             try:
                 entries.open()
+            except StoreError as error:
+                self.socket.close()
+                if error.retryable:
+                    raise
+                raise InputError(str(error), path="gateway.store") from None
             except BaseException:
                 self.socket.close()
                 raise
@@ -328,7 +334,7 @@ class GatewayServer:
 
     @property
     def warnings(self) -> list[str]:
-        """What can't be served, and the targets that clients with budgets can't use."""
+        """What can't be served, targets that clients with budgets can't use, and settings that may be mistakes."""
         targets = self.table.paid_targets if self._clients.has_budgets() else ()
         return [
             *self.problems,
@@ -337,6 +343,7 @@ class GatewayServer:
                 for target in targets
                 if not self._spending.has_price(target)
             ),
+            *find_warnings(self._settings),
         ]
 
     def describe(self) -> Mapping[str, Any]:
