@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sqlite3
 import threading
 import time
@@ -15,7 +16,7 @@ import psycopg
 import pytest
 
 from segue.emulator import start
-from segue.errors import InputError, StoreError
+from segue.errors import InputError
 from tests.gateway.harness import Running, running_gateway
 from tests.gateway.processes import ChatClient, Home, count_thoughts, process_exists
 from tests.gateway.test_hostile_clients import wait_until
@@ -200,6 +201,30 @@ def test_store_that_is_locked_delays_but_breaks_nothing(tmp_path: Path) -> None:
         assert count_thoughts(gateway.emulators["anthropic"])[:2] == [0, 1]
 
 
+def test_a_gateway_starts_while_its_store_is_locked(tmp_path: Path) -> None:
+    file = tmp_path / "entries.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with running_gateway({"anthropic": SCRIPT}, store=str(file)) as gateway:
+            assert "the store fails, requests are served without it" in gateway.log
+            ChatClient("Look six times.").send(gateway.url)
+            assert state(gateway) == ("failing", "segue_store_up 0")
+            other.execute("ROLLBACK")
+            wait_until(lambda: state(gateway) == ("ok", "segue_store_up 1"))
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_gateway_starts_while_its_server_is_down(tmp_path: Path, workers: str) -> None:
+    with start("anthropic", script=SCRIPT) as emulator, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        home = Home(tmp_path / "home", emulator, MODEL)
+        place = f"postgresql://127.0.0.1:{closed.getsockname()[1]}/x"
+        with home.serve("--store", place, "--workers", workers) as gateway:
+            ChatClient("Look six times.").send(gateway.url)
+            gateway.wait_for("the store fails, requests are served without it")
+            assert httpx2.get(f"{gateway.url}/readyz", timeout=100).json()["store"] == "failing"
+
+
 def test_tables_that_are_dropped_are_created_anew(server: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS segue_gateway CASCADE")
@@ -217,6 +242,10 @@ def test_tables_that_are_dropped_are_created_anew(server: str) -> None:
 def test_store_that_can_not_be_opened_is_an_error_at_the_start(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("not a database" * 100)
-    for where, error in ((str(text), StoreError), (str(tmp_path), StoreError), ("mysql://host/db", InputError)):
-        with pytest.raises(error), running_gateway({"anthropic": SCRIPT}, store=where):
+    for where, why in (
+        (text, "gateway.store: .* not a segue store"),
+        (tmp_path, "gateway.store: .* folder"),
+        ("mysql://host/db", "mysql"),
+    ):
+        with pytest.raises(InputError, match=why), running_gateway({"anthropic": SCRIPT}, store=str(where)):
             pass

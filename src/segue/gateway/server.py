@@ -31,7 +31,7 @@ from segue.bridge.provider_errors import TransportError
 from segue.bridge.relay import Relay
 from segue.bridge.routes import Route, RouteQuery, Router
 from segue.conversion.sessions import conversations
-from segue.errors import InputError, ProviderError, StoreError
+from segue.errors import InputError, ProviderError
 from segue.gateway.app import Gateway
 from segue.gateway.bodies import BodyMemory
 from segue.gateway.body_log import BodyLog
@@ -143,7 +143,7 @@ class GatewayServer:
         self.app.hooks = Hooks(settings.hooks, self._open_client, self._log.write_message)
 
     def _open_entries(self) -> SharedEntries | None:
-        """Return the shared entries; raise if the store can't be used, except in a worker, which may be a new one."""
+        """Return the shared entries; raise if it can never be used, except in a worker, which may be new."""
         settings, where = self._settings, self._settings.store
         if where is None:
             return None
@@ -153,12 +153,7 @@ class GatewayServer:
         entries = SharedEntries(lambda: open_entries(where, limits), self._metrics, log, mark=mark)
         if self._handoff is None:
             try:
-                entries.open()
-            except StoreError as error:
-                self.socket.close()
-                if error.retryable:
-                    raise
-                raise InputError(str(error), path="gateway.store") from None
+                entries.start()
             except BaseException:
                 self.socket.close()
                 raise
@@ -432,6 +427,8 @@ class GatewayServer:
             signal.signal(signal.SIGTERM, server.handle_exit)
         with write_record(self._record()) if self._handoff is None else nullcontext():
             tasks = [asyncio.create_task(self._memory.keep_trimmed())]
+            if self._shared is not None and (self._handoff is not None or self._shared.is_failing):
+                tasks.append(asyncio.create_task(self._shared.check()))
             if self._shared_metrics:
                 tasks.append(asyncio.create_task(self._shared_metrics.publish()))
             try:

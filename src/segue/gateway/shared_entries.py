@@ -79,6 +79,19 @@ class SharedEntries:
                 self._store = self._open_store()
             return self._store
 
+    def start(self) -> None:
+        """Open the store. If it can't be used for now, report it; raise `InputError` if another setting is needed."""
+        try:
+            self.open()
+        except StoreError as error:
+            if error.cause not in _TRANSIENT:
+                raise InputError(str(error), path="gateway.store") from None
+            self._report_failure("open", str(error))
+
+    async def check(self) -> None:
+        """Use the store before a request does."""
+        await self.run("trial", lambda store: store.renew_uses(()))
+
     def close(self) -> None:
         with self._lock:
             store, self._store = self._store, None
