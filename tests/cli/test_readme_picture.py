@@ -86,5 +86,6 @@ def test_a_failing_test_is_fixed_with_two_models(tmp_path: Path) -> None:
         chat.enter("y")
         chat.wait_for_text("both cases pass.")
         chat.wait_for_text("changed prices.py")
+        chat.wait_for_text("ask anything")
         compare_screenshot(chat, PICTURE, "segue chat: Claude finds why a test fails, Kimi fixes it and runs it")
     assert "1 - discount" in (work / "prices.py").read_text()
