@@ -40,7 +40,8 @@ def test_attached_mentioned_and_pasted_files_are_sent(room: Room):
 
 def test_picture_on_the_clipboard_is_attached(room: Room):
     tool = room.home / "wl-paste"
-    tool.write_text(f"#!{sys.executable}\nimport sys\nsys.stdout.buffer.write({PNG!r})\n")
+    (room.home / "picture.png").write_bytes(PNG)
+    tool.write_text(f"#!/bin/sh\nexec cat '{room.home}/picture.png'\n")
     tool.chmod(0o755)
     claude = room.provider("anthropic", "say Seen.")
     seat = room.chat("-m", CLAUDE, PATH=f"{room.home}:/usr/bin:/bin")

@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> Project:
 def start_segue(project: Project, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Start segue with a server of this kind, and wait until the server has started all its processes."""
     script = project.home / "server.sh"
-    script.write_text(f"{START_ALL}\n{WAIT_FOR_ALL}\necho $$ > server.pid\nexec {sys.executable} {SERVER} {kind}\n")
+    script.write_text(f"{START_ALL}\n{WAIT_FOR_ALL}\necho $$ > server.pid\nexec '{sys.executable}' '{SERVER}' {kind}\n")
     project.write_user_config(f'[mcp.odd]\ncommand = ["bash", "{script}"]\nstart = 240\n')
     with default_interrupt():
         started = subprocess.Popen(

@@ -19,7 +19,7 @@ from tests.runtime.tool_runner import run, text_of
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it needs a subreaper")
 
 # A daemon by the book: two forks, a new session, no inherited handle, no signal that it does not ignore.
-DAEMON = f"""{sys.executable} - <<'END'
+DAEMON = f"""'{sys.executable}' - <<'END'
 import os, signal, time
 if os.fork() == 0:
     os.setsid()
@@ -124,7 +124,7 @@ def test_all_processes_end_with_a_killed_agent(before, tmp_path):
 
 
 # Each process starts the next, in a session of its own, and ends at once. All that follow are bounded in number.
-CHAIN = f"""{sys.executable} - <<'END' >/dev/null 2>&1 &
+CHAIN = f"""'{sys.executable}' - <<'END' >/dev/null 2>&1 &
 import os
 for count in range(2_000):
     if os.fork():
@@ -134,7 +134,7 @@ for count in range(2_000):
         open("started", "w").close()
 END
 until [ -e started ]; do sleep 0.01; done"""
-TREE = f"""{sys.executable} - <<'END' >/dev/null 2>&1 &
+TREE = f"""'{sys.executable}' - <<'END' >/dev/null 2>&1 &
 import os, time
 for depth in range(6):
     os.fork()

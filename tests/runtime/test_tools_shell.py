@@ -25,7 +25,7 @@ from segue.runtime.tools.shell import shell
 from tests.runtime.tool_runner import run, text_of
 
 # Becomes a process with a child and a grandchild that don't want to go, and says who they are.
-STUBBORN = f"""{sys.executable} - <<'END'
+STUBBORN = f"""'{sys.executable}' - <<'END'
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if os.fork() == 0:

@@ -59,7 +59,7 @@ class World:
         self.folder = folder
         program = folder / "bin" / "opencode"
         program.parent.mkdir()
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -I {opencode_import.__file__} "$@"\n')
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -I '{opencode_import.__file__}' \"$@\"\n")
         program.chmod(0o700)
         environ = {"PATH": f"{program.parent}:/usr/bin:/bin", "XDG_DATA_HOME": str(folder / "data")}
         self.home = ClientHome(folder / "home", environ, "linux", str(folder / "history.db"))
