@@ -69,6 +69,8 @@ def test_a_failing_test_is_fixed_with_two_models(tmp_path: Path) -> None:
             HOME=str(tmp_path / "home"),
             XDG_CONFIG_HOME=str(config.parent),
             SEGUE_STORE=str(tmp_path / "chats.db"),
+            # Within a second the bytecode of the changed file would count as current.
+            PYTHONDONTWRITEBYTECODE="1",
             ANTHROPIC_API_KEY="a-key-for-tests",
             ANTHROPIC_BASE_URL=claude.base_url,
             MOONSHOT_API_KEY="a-key-for-tests",

@@ -13,6 +13,7 @@ from functools import partial
 from hashlib import sha256
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, Protocol
 
 import msgspec
@@ -30,6 +31,7 @@ Progress = Callable[[int, int], None]
 """Gets the bytes that are done, and all bytes."""
 _PLAN = f"{STATE}/plan.json"
 _WAITING = 2
+_MAX_FOLDER = 60
 
 
 class Engine(Protocol):
@@ -49,7 +51,9 @@ def run_here(jobs: int) -> Engine:
         if jobs == 1 or len(parts) == 1:
             yield from ((part, function(part)) for part in parts)
             return
-        method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+        # A server needs a socket, whose path has at most about 100 bytes.
+        has_server = "forkserver" in get_all_start_methods() and len(gettempdir().encode()) < _MAX_FOLDER
+        method = "forkserver" if has_server else "spawn"
         context = get_context(method)
         if method == "forkserver":
             # The modules are imported once.

@@ -125,7 +125,17 @@ class Llm(Program):
 _INSTALLED = (entry_points.load(entry, Client) for entry in entry_points.find("segue.clients").values())
 CLIENTS: Mapping[str, Client] = {
     client.name: client
-    for client in (ClaudeCode(), Codex(), GeminiCli(), QwenCode(), Opencode(), Pi(), SegueStore(), *_INSTALLED)
+    for client in (
+        # In this order a file is recognised, and the clients are listed.
+        ClaudeCode(),
+        Codex(),
+        GeminiCli(),
+        QwenCode(),
+        Opencode(),
+        Pi(),
+        SegueStore(),
+        *_INSTALLED,
+    )
 }
 
 PROGRAMS: Mapping[str, Program] = {
