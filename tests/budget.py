@@ -16,7 +16,7 @@ from hypothesis import settings
 T = TypeVar("T")
 
 SOAK = bool(os.environ.get("SEGUE_SOAK"))
-TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "500"))
+TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "400"))
 _FEWEST, _FEWEST_FOR_ITEM = 25, 5
 
 
